@@ -1,0 +1,1 @@
+"""Gradients: the reverse walk that extends the graph."""

@@ -1,0 +1,65 @@
+"""Adding up the gradients that reach one tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from thalweg.base import dtypes
+from thalweg.graph.composite import IndexedSlices
+from thalweg.graph.emitter import emit
+from thalweg.graph.operation import Tensor
+
+
+class AggregationMethod:
+    """How gradients that reach one tensor are added up."""
+
+    ADD_N = 0
+    DEFAULT = ADD_N
+    EXPERIMENTAL_TREE = 1
+    EXPERIMENTAL_ACCUMULATE_N = 2
+
+
+def aggregate(grads: Sequence[Tensor | IndexedSlices], method: int) -> Tensor | IndexedSlices:
+    """The sum of gradients; sparse ones stay sparse where all are (their rows are concatenated).
+
+    method: AddN needs all at once; the tree adds two at a time, so earlier ones can be freed.
+    Errors: ValueError for an unknown method.
+    """
+    if method not in (
+        AggregationMethod.ADD_N,
+        AggregationMethod.EXPERIMENTAL_TREE,
+        AggregationMethod.EXPERIMENTAL_ACCUMULATE_N,
+    ):
+        raise ValueError(f"Invalid aggregation_method specified {method}.")
+    if len(grads) == 1:
+        return grads[0]
+    if all(isinstance(g, Tensor) for g in grads):
+        if method == AggregationMethod.ADD_N:
+            return emit("AddN", list(grads))  # type: ignore[no-any-return]
+        total = grads[0]
+        for grad in grads[1:]:
+            total = emit("AddN", [total, grad])
+        return total
+    return _aggregate_slices([_as_slices(g) for g in grads])
+
+
+def _as_slices(grad: Tensor | IndexedSlices) -> IndexedSlices:
+    """A dense gradient as slices of all its rows, so that it can join sparse ones."""
+    if isinstance(grad, IndexedSlices):
+        return grad
+    shape = emit.shape(grad)
+    rows = emit("StridedSlice", shape, [0], [1], [1], shrink_axis_mask=1, name="rows")
+    return IndexedSlices(grad, emit("Range", 0, rows, 1, name="range"), shape)
+
+
+def _aggregate_slices(grads: Sequence[IndexedSlices]) -> IndexedSlices:
+    indices = [g.indices for g in grads]
+    if len({i._dtype for i in indices}) > 1:
+        indices = [
+            i if i._dtype == dtypes.int64 else emit("Cast", i, DstT=dtypes.int64) for i in indices
+        ]
+    return IndexedSlices(
+        emit("ConcatV2", [g.values for g in grads], 0, name="concat"),
+        emit("ConcatV2", indices, 0, name="concat"),
+        grads[0].dense_shape,
+    )

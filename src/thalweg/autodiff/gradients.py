@@ -1,0 +1,287 @@
+"""`gradients`: walks back from ys to xs and adds what each operation's gradient function builds.
+
+Source: the white paper, section 4.1; TensorFlow's gradients_util. The nodes come out with TensorFlow's
+names: everything under "gradients/", what an operation's gradient builds under "gradients/<op>_grad/".
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+
+from thalweg.autodiff.aggregate import AggregationMethod, aggregate
+from thalweg.base import dtypes
+from thalweg.base.dtypes import DType
+from thalweg.graph import registry
+from thalweg.graph.composite import IndexedSlices
+from thalweg.graph.convert import convert_to_tensor, get_default_graph
+from thalweg.graph.emitter import emit
+from thalweg.graph.graph import Graph
+from thalweg.graph.operation import Operation, Tensor
+from thalweg.graph.registry import NotDifferentiable
+
+Grad = Tensor | IndexedSlices
+
+_TRAINABLE = frozenset(
+    (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
+)
+
+
+class UnconnectedGradients:
+    """What the gradient of an x that no y depends on is."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+def is_trainable(tensor: Tensor) -> bool:
+    """Whether gradients flow through a tensor: floating and complex types, and handles to them."""
+    dtype = tensor._dtype.base_dtype
+    if dtype == dtypes.resource:
+        return tensor._handle is None or tensor._handle[0].base_dtype in _TRAINABLE
+    return dtype in _TRAINABLE or dtype == dtypes.variant
+
+
+def gradients(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str = "gradients",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False,
+    aggregation_method: int | None = None,
+    stop_gradients: Any = None,
+    unconnected_gradients: str = UnconnectedGradients.NONE,
+) -> list[Grad | None]:
+    """The symbolic derivatives of sum(ys) with respect to each x in xs.
+
+    ys, xs: a tensor, or a list of them (variables too). grad_ys: initial gradients, ones by default.
+    stop_gradients: tensors through which nothing flows. Returns one Tensor or IndexedSlices per x, or None
+    where no y depends on it (zeros with unconnected_gradients=ZERO).
+
+    Errors: LookupError where an operation on the way has no gradient; TypeError for integer ys; ValueError
+    where a gradient function returns the wrong number of gradients.
+    """
+    ys, xs = _as_list(ys), _as_list(xs)
+    stops = [] if stop_gradients is None else _as_list(stop_gradients)
+    given = [None] * len(ys) if grad_ys is None else _as_list(grad_ys)
+    if len(given) != len(ys):
+        raise ValueError(f"Cannot compute gradients: {len(ys)} ys but {len(given)} grad_ys")
+    graph = get_default_graph()
+    with graph.name_scope(name or "gradients"):
+        ys = [_as_tensor(y, f"y_{i}") for i, y in enumerate(ys)]
+        xs = [_as_tensor(x, f"x_{i}") for i, x in enumerate(xs)]
+        stops = [_as_tensor(s, f"stop_{i}") for i, s in enumerate(stops)]
+        walk = _Walk(graph, colocate_gradients_with_ops, gate_gradients, aggregation_method)
+        for y, grad in zip(ys, _initial_gradients(ys, given), strict=True):
+            walk.add(y, grad)
+        walk.run(ys, xs, stops)
+        return [_result(walk.total.get(x), x, unconnected_gradients) for x in xs]
+
+
+def _as_list(x: Any) -> list[Any]:
+    return list(x) if isinstance(x, list | tuple) else [x]
+
+
+def _as_tensor(x: Any, name: str) -> Tensor:
+    if isinstance(x, IndexedSlices):
+        return x.values
+    handle = getattr(x, "handle", None)
+    if not isinstance(x, Tensor) and isinstance(handle, Tensor) and handle._dtype == dtypes.resource:
+        return handle
+    return convert_to_tensor(x, name=name, as_ref=True)
+
+
+def _initial_gradients(ys: Sequence[Tensor], given: Sequence[Any]) -> list[Grad]:
+    result: list[Grad] = []
+    for i, (y, grad) in enumerate(zip(ys, given, strict=True)):
+        dtype = y._dtype.base_dtype
+        if grad is None:
+            if dtype.is_complex:
+                raise TypeError(f"Gradients of complex tensors ({y}) must set grad_ys (y.dtype = {dtype.name})")
+            shape = emit.shape(y)
+            one = emit.constant(np.ones((), dtype.as_numpy_dtype), dtype, f"grad_ys_{i}")
+            result.append(emit("Fill", shape, one))
+            continue
+        if not isinstance(grad, IndexedSlices):
+            grad = convert_to_tensor(grad, dtype, f"grad_ys_{i}")
+        _check_grad_type(y, dtype, grad.dtype.base_dtype)
+        result.append(grad)
+    return result
+
+
+def _check_grad_type(y: Tensor, dtype: DType, grad: DType) -> None:
+    if (dtype.is_floating or dtype.is_integer) and not (grad.is_floating or grad.is_integer):
+        raise TypeError(
+            f"Gradient type {grad.name} generated for real or integer-valued tensor {y} with type "
+            f"{dtype.name} must be real or integer"
+        )
+    if dtype.is_complex and not grad.is_complex:
+        raise TypeError(f"Gradient type {grad.name} generated for complex-valued tensor {y} must be complex")
+
+
+def _result(grad: Grad | None, x: Tensor, unconnected: str) -> Grad | None:
+    if grad is not None or unconnected == UnconnectedGradients.NONE:
+        return grad
+    if unconnected != UnconnectedGradients.ZERO:
+        raise ValueError(f"Unknown value for unconnected_gradients: {unconnected!r}")
+    return emit("ZerosLike", x, name="zeros_like")  # type: ignore[no-any-return]
+
+
+class _Walk:
+    """The state of one reverse walk."""
+
+    def __init__(self, graph: Graph, colocate: bool, gate: bool, method: int | None) -> None:
+        self.graph = graph
+        self.colocate = colocate
+        self.gate = bool(gate)
+        self.method = AggregationMethod.DEFAULT if method is None else method
+        #: gradients that have arrived for each tensor
+        self.arrived: dict[Tensor, list[Grad]] = {}
+        #: their sum, once the operation's turn has come
+        self.total: dict[Tensor, Grad | None] = {}
+
+    def add(self, tensor: Tensor, grad: Grad) -> None:
+        """A further gradient for a tensor."""
+        self.arrived.setdefault(tensor, []).append(grad)
+
+    def run(self, ys: Sequence[Tensor], xs: Sequence[Tensor], stops: Sequence[Tensor]) -> None:
+        """Visits every operation between xs and ys, each after all operations that consume it."""
+        to_ops = [y._op for y in ys]
+        from_ops = [x._op for x in xs]
+        pending = _pending_counts(to_ops, from_ops)
+        stop_ops = {
+            op for op in from_ops if not any(pending.get(t._op, 0) > 0 for t in op._inputs)
+        } | {t._op for t in stops}
+        ready = deque(op for op in dict.fromkeys(to_ops) if pending.get(op) == 0)
+        while ready:
+            op = ready.popleft()
+            grads = self._sum_up(op)
+            inputs = self._back(op, grads) if any(g is not None for g in grads) and op not in stop_ops else ()
+            for tensor, grad in zip(op._inputs, inputs, strict=False):
+                if grad is not None:
+                    self._arrive(tensor, grad)
+            for tensor in op._inputs:
+                source = tensor._op
+                if source in pending:
+                    pending[source] -= 1
+                    if pending[source] == 0:
+                        ready.append(source)
+
+    def _arrive(self, tensor: Tensor, grad: Grad) -> None:
+        if isinstance(grad, Tensor) and tensor._dtype != dtypes.resource:
+            try:
+                grad.set_shape(tensor._shape)
+            except ValueError as e:
+                raise ValueError(f"Incompatible shapes between the gradient and '{tensor.name}': {e}") from None
+        self.add(tensor, grad)
+
+    def _sum_up(self, op: Operation) -> list[Grad | None]:
+        grads: list[Grad | None] = []
+        for tensor in op._outputs:
+            arrived = self.arrived.pop(tensor, [])
+            total = aggregate(arrived, self.method) if arrived else None
+            self.total[tensor] = total
+            grads.append(total)
+        return grads
+
+    def _back(self, op: Operation, grads: list[Grad | None]) -> Sequence[Grad | None]:
+        """The gradients of op's inputs, built by its gradient function."""
+        function = _gradient_of(op)
+        if function is None:
+            return ()
+        with self._scopes(op):
+            for i, tensor in enumerate(op._outputs):
+                if grads[i] is None and is_trainable(tensor):
+                    grads[i] = _zeros_like(tensor)
+            with self.graph.name_scope(f"{op._name}_grad"), self.graph._original_op(op):
+                result = function(emit, op, *grads)
+                inputs = list(result) if isinstance(result, list | tuple) else [result]
+                if len(inputs) != len(op._inputs):
+                    raise ValueError(
+                        f"Num gradients {len(inputs)} generated for op {op.node_def} do not match num inputs "
+                        f"{len(op._inputs)}"
+                    )
+                if self.gate and sum(g is not None for g in inputs) > 1:
+                    inputs = _gate(self.graph, inputs)
+        return inputs
+
+    @contextmanager
+    def _scopes(self, op: Operation) -> Iterator[None]:
+        with ExitStack() as stack:
+            if self.colocate:
+                stack.enter_context(self.graph.colocate_with(op))
+            yield
+
+
+def _pending_counts(to_ops: Sequence[Operation], from_ops: Sequence[Operation]) -> dict[Operation, int]:
+    """For each operation between from_ops and to_ops: how many uses of its outputs are between too."""
+    reached: set[Operation] = set()
+    stack = list(from_ops)
+    while stack:
+        op = stack.pop()
+        if op in reached:
+            continue
+        reached.add(op)
+        for tensor in op._outputs:
+            if is_trainable(tensor):
+                stack.extend(c for c in tensor._consumers if c not in reached)
+    between: dict[Operation, None] = {}
+    queue = deque(to_ops)
+    while queue:
+        op = queue.popleft()
+        if op in reached and op not in between:
+            between.setdefault(op)
+            queue.extend(t._op for t in op._inputs)
+    pending = dict.fromkeys(between, 0)
+    for op in between:
+        for tensor in op._inputs:
+            if tensor._op in pending:
+                pending[tensor._op] += 1
+    return pending
+
+
+def _gradient_of(op: Operation) -> Callable[..., Any] | None:
+    """The gradient function of a node; None where the op is declared not to have one."""
+    override = op._attrs.get("_gradient_op_type")
+    name = override.decode() if override is not None else op.type
+    try:
+        function = registry.gradient_function(name)
+    except LookupError:
+        raise LookupError(f"No gradient defined for operation '{op._name}' (op type: {op.type})") from None
+    return None if function is None or isinstance(function, NotDifferentiable) else function
+
+
+def _zeros_like(tensor: Tensor) -> Grad:
+    if tensor._dtype == dtypes.resource:
+        dtype = tensor._handle[0] if tensor._handle is not None else dtypes.float32
+        shape = emit("VariableShape", tensor)
+        zero = emit.constant(np.zeros((), dtype.as_numpy_dtype), dtype, "zeros/Const")
+        return emit("Fill", shape, zero, name="zeros")  # type: ignore[no-any-return]
+    return emit("ZerosLike", tensor, name="zeros_like")  # type: ignore[no-any-return]
+
+
+def _gate(graph: Graph, grads: Sequence[Grad | None]) -> list[Grad | None]:
+    """Identities of all gradients of an operation, each after all of them are there (tf.tuple)."""
+    present = [g for g in grads if g is not None]
+    with graph.device(None), graph.colocate_with(None, ignore_existing=True), graph.name_scope("tuple"):
+        gate = _group(graph, [g.op for g in present], "group_deps")
+        with graph.control_dependencies([gate]):
+            return [None if g is None else _after(graph, g) for g in grads]
+
+
+def _group(graph: Graph, ops: Sequence[Operation], name: str) -> Operation:
+    with graph.control_dependencies(ops):
+        return emit.operation("NoOp", name=name)
+
+
+def _after(graph: Graph, grad: Grad) -> Grad:
+    with graph.colocate_with(grad.op):
+        if isinstance(grad, Tensor):
+            return emit("Identity", grad, name="control_dependency")  # type: ignore[no-any-return]
+        values = emit("Identity", grad.values, name="control_dependency")
+        return IndexedSlices(values, grad.indices, grad.dense_shape)

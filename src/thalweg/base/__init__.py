@@ -1,0 +1,1 @@
+"""Leaves of the system: errors, element types, shapes, device names, nests, source origins."""

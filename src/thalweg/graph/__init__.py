@@ -1,0 +1,1 @@
+"""The graph: op definitions and their registry, nodes, tensors, scopes, text form, GraphDef."""

@@ -1,0 +1,108 @@
+"""A slice of a graph that becomes one pure function: its nodes in order, inputs, outputs, and state.
+
+Made by thalweg.plan.encapsulate, turned into a function by thalweg.kernel.trace.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from thalweg.base.dtypes import DType
+from thalweg.graph.operation import Operation, Tensor
+from thalweg.kernel.convention import Kernel
+
+StateKey = tuple[str, str, str]  # (kind, container, name): "variable" or "node"
+
+
+class Body:
+    """The nodes of a cluster in the order in which they are traced, and how values get in and out."""
+
+    def __init__(
+        self,
+        nodes: Sequence[Operation],
+        args: Sequence[Tensor],
+        static_args: Sequence[Tensor],
+        results: Sequence[Tensor],
+        state_of: dict[Operation, dict[str, StateKey]],
+        constants: Sequence[Operation] = (),
+    ) -> None:
+        """
+        nodes: in execution order. args: tensors from outside, as arrays. static_args: tensors from outside
+        whose values must be known when tracing. results: tensors that leave.
+        state_of: for each node that touches state, the key behind each argument name (and "" for a state
+        of its own). constants: Const nodes from outside whose values are copied in.
+        """
+        self.nodes = list(nodes)
+        self.args = list(args)
+        self.static_args = list(static_args)
+        self.results = list(results)
+        self.state_of = state_of
+        self.constants = list(constants)
+        self.reads: list[StateKey] = []
+        self.writes: list[StateKey] = []
+        self.initial_state: dict[StateKey, np.ndarray] = {}
+        self._find_state()
+        self.key = self._content_key()
+
+    def _find_state(self) -> None:
+        """Which states are needed from outside (read before written) and which are written."""
+        reads: dict[StateKey, None] = {}
+        writes: dict[StateKey, None] = {}
+        for op in self.nodes:
+            keys = self.state_of.get(op)
+            if not keys:
+                continue
+            kernel: Kernel = op._record.kernel
+            written = kernel.writes if kernel.own_state is None else (*kernel.writes, "")
+            for name, key in keys.items():
+                if name in written and kernel.overwrites:
+                    continue
+                if key not in writes:
+                    reads.setdefault(key)
+            for name in written:
+                writes.setdefault(keys[name])
+            if kernel.own_state is not None:
+                self.initial_state[keys[""]] = kernel.own_state(op)
+        self.reads = list(reads)
+        self.writes = list(writes)
+
+    def _content_key(self) -> bytes:
+        """A hash of what the function computes: structure, attributes, constants. Names don't count."""
+        h = hashlib.blake2b(digest_size=20)
+        index: dict[Tensor, str] = {}
+        for i, t in enumerate(self.args):
+            index[t] = f"a{i}"
+        for i, t in enumerate(self.static_args):
+            index[t] = f"s{i}"
+        for i, op in enumerate(self.constants):
+            index[op._outputs[0]] = f"c{i}"
+            _hash_attrs(h, op._attrs)
+        state = {k: i for i, k in enumerate(dict.fromkeys([*self.reads, *self.writes]))}
+        for i, op in enumerate(self.nodes):
+            for j, t in enumerate(op._outputs):
+                index[t] = f"n{i}.{j}"
+            names = [index.get(t, "r") for t in op._inputs]
+            keys = [(n, state[k]) for n, k in self.state_of.get(op, {}).items() if k in state]
+            h.update(f"|{op.type}{names}{keys}".encode())
+            _hash_attrs(h, op._attrs)
+        h.update(str([index[t] for t in self.results]).encode())
+        h.update(str([len(self.args), [state[k] for k in self.reads], [state[k] for k in self.writes]]).encode())
+        return h.digest()
+
+
+def _hash_attrs(h: Any, attrs: dict[str, Any]) -> None:
+    for name in sorted(attrs):
+        if name.startswith("_") or name in ("seed", "seed2", "container", "shared_name"):
+            continue
+        value = attrs[name]
+        if isinstance(value, np.ndarray):
+            h.update(f"{name}{value.dtype}{value.shape}".encode())
+            h.update(repr(value.tolist()).encode() if value.dtype == object else value.tobytes())
+        elif isinstance(value, DType):
+            h.update(f"{name}={value.name}".encode())
+        else:
+            h.update(f"{name}={value!r}".encode())

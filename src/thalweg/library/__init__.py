@@ -1,0 +1,1 @@
+"""What a user could have written with public names: variables, scopes, math sugar, layers, training."""

@@ -1,0 +1,28 @@
+"""Seeds of random ops: the graph's seed and the op's."""
+
+from __future__ import annotations
+
+from thalweg.graph.convert import get_default_graph
+
+DEFAULT_GRAPH_SEED = 87654321
+_MAXINT32 = 2**31 - 1
+
+
+def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
+    """The attributes (seed, seed2) of a random op about to be made; (None, None): draw them when it runs.
+
+    Where only the graph has a seed, the number of nodes made so far stands in for the op's (TensorFlow 1.x's
+    rule), so the same program draws the same numbers.
+    """
+    graph = get_default_graph()
+    if graph.seed is None and op_seed is None:
+        return None, None
+    seed = DEFAULT_GRAPH_SEED if graph.seed is None else graph.seed % _MAXINT32
+    seed2 = (graph.version if op_seed is None else op_seed) % _MAXINT32
+    # to the kernels (0, 0) says "draw a seed", which somebody who asked for 0 did not mean
+    return (0, _MAXINT32) if (seed, seed2) == (0, 0) else (seed, seed2)
+
+
+def set_random_seed(seed: int | None) -> None:
+    """Sets the default graph's seed: every random op made from here on is reproducible."""
+    get_default_graph().seed = seed

@@ -1,0 +1,1 @@
+"""From a graph and a signature to an executable plan: passes, graph to graph, in the order of pipeline.py."""

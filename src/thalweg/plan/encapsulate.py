@@ -1,0 +1,178 @@
+"""Encapsulation: each marked set of nodes becomes one _Cluster node with a body."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from thalweg.base.errors import InternalError
+from thalweg.graph import registry
+from thalweg.graph.graph import Graph
+from thalweg.graph.operation import Operation, Tensor
+from thalweg.graph.subgraph import raw_node, sweep
+from thalweg.kernel.body import Body
+from thalweg.kernel.convention import Kind
+from thalweg.plan.mark import Marks, static_tensors
+from thalweg.plan.state import root_variable, state_keys
+
+#: constants up to this many bytes are copied into the clusters that use them; larger ones are arguments
+INLINE_BYTES = 1024
+
+
+@dataclass
+class _Interface:
+    args: dict[Tensor, None]
+    static_args: dict[Tensor, None]
+    constants: dict[Operation, None]
+    results: list[Tensor]
+
+
+def encapsulate(graph: Graph, marks: Marks) -> None:
+    """Replaces each cluster of `marks` by a _Cluster node.
+
+    Law: the same values reach the same consumers; control edges into and out of members become the
+    cluster's; variables stop being edges: the body names them.
+    """
+    record = registry.lookup("_Cluster")
+    replaced: dict[Tensor, Tensor] = {}
+    wanted = {t for op in graph._ops if op.type == "_Retval" for t in op._inputs}
+    targets = set(graph._targets)
+    cluster_ops: list[Operation] = []
+    for number, members in enumerate(marks.members):
+        inside = set(members)
+        face = _interface(members, inside, marks, wanted)
+        body = Body(
+            members,
+            list(face.args),
+            list(face.static_args),
+            face.results,
+            {op: keys for op in members if (keys := state_keys(op))},
+            list(face.constants),
+        )
+        inputs = [*face.args, *face.static_args]
+        controls = dict.fromkeys(c for op in members for c in op._control_inputs if c not in inside)
+        attrs = {
+            "Tin": tuple(t._dtype.base_dtype for t in inputs),
+            "Tout": tuple(t._dtype.base_dtype for t in face.results),
+            "body": body,
+            "device": members[0]._device,
+        }
+        op = raw_node(
+            graph, record, f"_cluster_{number}", inputs, attrs, attrs["Tout"], list(controls), members[0]
+        )
+        for new, old in zip(op._outputs, face.results, strict=True):
+            new._shape = old._shape
+            replaced[old] = new
+        cluster_ops.append(op)
+    _rewire(graph, marks, replaced, cluster_ops, targets)
+
+
+def _interface(
+    members: list[Operation], inside: set[Operation], marks: Marks, wanted: set[Tensor]
+) -> _Interface:
+    face = _Interface({}, {}, {}, [])
+    for op in members:
+        keys = state_keys(op)
+        statics = static_tensors(op)
+        for tensor in op._inputs:
+            source = tensor._op
+            if source in inside:
+                continue
+            if source._record.kernel.kind is Kind.SOURCE and source.type not in ("Const", "_Arg"):
+                continue  # a variable's handle
+            if keys and (tensor._dtype.is_ref_dtype or tensor._dtype.name == "resource"):
+                if tensor._dtype.name == "resource" or not _snapshot(op, tensor):
+                    continue
+            if source.type == "Const" and (
+                tensor in statics or source._attrs["value"].nbytes <= INLINE_BYTES
+            ):
+                face.constants.setdefault(source)
+            elif tensor in statics or (tensor in marks.known and source.type != "Const"):
+                face.static_args.setdefault(tensor)
+            else:
+                face.args.setdefault(tensor)
+    for op in members:
+        for tensor in op._outputs:
+            if tensor in wanted or any(c not in inside and _uses_value(c, tensor) for c in tensor._consumers):
+                face.results.append(tensor)
+    for tensor in face.static_args:
+        face.args.pop(tensor, None)
+    return face
+
+
+def _snapshot(op: Operation, tensor: Tensor) -> bool:
+    """Whether a node takes the value that an update outside its cluster left, not the variable itself."""
+    kernel = op._record.kernel
+    names = [a.name for a in op._record.definition.inputs]
+    position = op._inputs.index(tensor)
+    updated = position < len(names) and names[position] in kernel.writes
+    source = tensor._op._record.kernel
+    return not updated and source is not None and bool(source.writes)
+
+
+def _uses_value(user: Operation, tensor: Tensor) -> bool:
+    """Whether a consumer outside takes the tensor as a value (not as a handle to state)."""
+    if not tensor._dtype.is_ref_dtype:
+        return tensor._dtype.name != "resource"
+    return any(t is tensor for t in user._inputs) and (user.type == "_Retval" or _snapshot(user, tensor))
+
+
+def _detach_handles(op: Operation, marks: Marks, replaced: dict[Tensor, Tensor]) -> None:
+    """A node outside that got a reference through a member gets it from the variable, and waits."""
+    for i, t in enumerate(op._inputs):
+        if t._op in marks.cluster and t not in replaced:
+            root = root_variable(t)
+            if root is None:
+                raise InternalError(None, op, f"'{op._name}' takes '{t.name}' from inside a cluster")
+            op._control_inputs.append(t._op)
+            op._inputs[i] = root._outputs[0]
+
+
+def _rewire(
+    graph: Graph,
+    marks: Marks,
+    replaced: dict[Tensor, Tensor],
+    cluster_ops: list[Operation],
+    targets: set[Operation],
+) -> None:
+    for old, new in replaced.items():
+        outside = [c for c in old._consumers if marks.cluster.get(c) is None]
+        for user in dict.fromkeys(outside):
+            for i, t in enumerate(user._inputs):
+                if t is old:
+                    user._inputs[i] = new
+                    new._consumers.append(user)
+    for op in graph._ops:
+        if marks.cluster.get(op) is not None:
+            continue
+        _detach_handles(op, marks, replaced)
+        controls: dict[Operation, None] = {}
+        for c in op._control_inputs:
+            cluster = marks.cluster.get(c)
+            controls.setdefault(c if cluster is None else cluster_ops[cluster])
+        op._control_inputs = [c for c in controls if c is not op]
+    for op in graph._ops:
+        op._control_outputs = []
+    graph._targets = [
+        cluster_ops[marks.cluster[t]] if t in marks.cluster else t for t in graph._targets
+    ]
+    gone = set(marks.cluster)
+    for op in gone:
+        graph._by_name.pop(op._name, None)
+    graph._removed.update(gone)
+    sweep(graph)
+    for op in graph._ops:
+        if op.type == "_Cluster":
+            # inputs that are other clusters' results
+            for i, t in enumerate(op._inputs):
+                if t in replaced:
+                    op._inputs[i] = replaced[t]
+        for c in op._control_inputs:
+            c._control_outputs.append(op)
+    for op in graph._ops:
+        for t in op._outputs:
+            t._consumers = []
+    for op in graph._ops:
+        for t in op._inputs:
+            t._consumers.append(op)
+
+

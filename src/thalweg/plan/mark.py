@@ -1,0 +1,228 @@
+"""Marking clusters: which nodes become one XLA executable. Decided on the whole graph, before it is cut.
+
+Every node gets a *phase* that never falls along an edge. Compilable nodes of one phase (and device) form
+a cluster; a path from a cluster through a node outside it and back needs a higher phase on return, so
+clusters are acyclic through any path. Each rule is a predicate of its own below.
+"""
+
+from __future__ import annotations
+
+from thalweg.base import dtypes
+from thalweg.graph.operation import Operation, Tensor
+from thalweg.kernel.convention import Kernel, Kind
+from thalweg.kernel.trace_names import input_names
+
+#: nodes of a cluster at most: XLA's compile time grows faster than the cluster (docs/performance.md)
+MAX_CLUSTER = 1000
+
+_UNCOMPILED = frozenset((dtypes.string, dtypes.resource, dtypes.variant))
+
+
+class Marks:
+    """What marking decided: the cluster of each node, and which tensors must be known when tracing."""
+
+    def __init__(self) -> None:
+        self.cluster: dict[Operation, int] = {}
+        self.known: set[Tensor] = set()
+        self.members: list[list[Operation]] = []
+
+
+def mark_clusters(order: list[Operation], max_cluster: int = MAX_CLUSTER) -> Marks:
+    """Clusters over `order`, a topological order of the whole graph (see plan.order).
+
+    Law: every edge between clusters goes forward; inside a cluster nothing waits, static inputs are known
+    when tracing, and no write comes after a condition that may fail.
+    """
+    marks = Marks()
+    eligible = [op for op in order if is_compilable(op)]
+    inside = set(eligible)
+    marks.known = known_tensors(order, inside)
+    phase = _earliest(order, inside, marks.known)
+    _latest(order, inside, marks.known, phase)
+    groups: dict[tuple[str, int], list[Operation]] = {}
+    for op in eligible:
+        groups.setdefault((op._device, phase[op]), []).append(op)
+    for members in groups.values():
+        if not any(_computes(op, marks.known) for op in members):
+            continue  # constants, identities, assignments: nothing to compile
+        pieces = -(-len(members) // max_cluster)
+        size = -(-len(members) // pieces)
+        for start in range(0, len(members), size):
+            piece = members[start : start + size]
+            for op in piece:
+                marks.cluster[op] = len(marks.members)
+            marks.members.append(piece)
+    return marks
+
+
+def mark_single(order: list[Operation]) -> Marks:
+    """Op-by-op mode: every compilable node is a cluster of its own."""
+    marks = Marks()
+    for op in order:
+        if is_compilable(op) and _kernel(op).kind is not Kind.NOTHING:
+            marks.cluster[op] = len(marks.members)
+            marks.members.append([op])
+    return marks
+
+
+def _kernel(op: Operation) -> Kernel:
+    kernel: Kernel = op._record.kernel
+    return kernel
+
+
+def is_compilable(op: Operation) -> bool:
+    """Whether a node may be part of a cluster: a pure kernel over numeric types, outside of loops."""
+    kernel = op._record.kernel
+    if kernel is None or op._control_flow_context is not None:
+        return False
+    if kernel.kind is Kind.NOTHING:
+        return True
+    if kernel.kind not in (Kind.TRACEABLE, Kind.UPDATE):
+        return False
+    if kernel.compiles is not None and not kernel.compiles(op):
+        return False
+    if kernel.on_host is not None and kernel.on_host(op):
+        return False
+    state = {*kernel.reads, *kernel.writes}
+    for name, tensor in zip(input_names(op), op._inputs, strict=True):
+        if tensor._dtype.base_dtype in _UNCOMPILED and name not in state:
+            return False
+    return not any(
+        t._dtype.base_dtype in _UNCOMPILED for t in op._outputs if not t._dtype.is_ref_dtype
+    )
+
+
+def may_fail(op: Operation) -> bool:
+    """Whether the node's kernel has a condition that a bad value breaks."""
+    check = op._record.kernel.may_fail if op._record.kernel is not None else None
+    return check is not None and check(op)
+
+
+def writes_state(op: Operation) -> bool:
+    """Whether the node changes a variable (a random node's own counter doesn't count)."""
+    kernel = op._record.kernel
+    return kernel is not None and kernel.kind is Kind.UPDATE and bool(kernel.writes)
+
+
+def _computes(op: Operation, known: set[Tensor]) -> bool:
+    """Whether compiling the node is worth anything by itself."""
+    kernel = _kernel(op)
+    if kernel.kind is Kind.NOTHING or op.type in ("Assign", "AssignVariableOp", "Identity", "ReadVariableOp"):
+        return False
+    return not (op._outputs and all(t in known for t in op._outputs))
+
+
+def static_tensors(op: Operation) -> list[Tensor]:
+    """The inputs whose values the node's kernel must know."""
+    kernel = op._record.kernel
+    if kernel is None or not kernel.static:
+        return []
+    static = kernel.static_names(op)
+    return [
+        t
+        for name, t in zip(input_names(op), op._inputs, strict=True)
+        if name.partition(".")[0] in static
+    ]
+
+
+def known_tensors(order: list[Operation], inside: set[Operation]) -> set[Tensor]:
+    """Tensors whose values follow from constants, input shapes, and integer feeds that shapes depend on."""
+    fed = _shape_feeds(order)
+    known: set[Tensor] = set(fed)
+    for op in order:
+        kernel = op._record.kernel
+        if op.type == "Const":
+            known.update(op._outputs)
+        elif op in inside and kernel.kind is Kind.TRACEABLE:
+            if kernel.shape_only or (
+                kernel.host is not None
+                and not kernel.reads
+                and not any(t._dtype.is_ref_dtype for t in op._inputs)
+                and all(t in known for t in op._inputs)
+            ):
+                known.update(op._outputs)
+    return known
+
+
+def _shape_feeds(order: list[Operation]) -> set[Tensor]:
+    """Fed integers from which static inputs are computed, by host kernels all the way."""
+    wanted: set[Tensor] = set()
+    stack = [t for op in order for t in static_tensors(op)]
+    seen: set[Tensor] = set(stack)
+    while stack:
+        t = stack.pop()
+        op = t._op
+        if op.type == "_Arg":
+            if t._dtype.is_integer:
+                wanted.add(t)
+            continue
+        kernel = op._record.kernel
+        if kernel is None or kernel.kind is not Kind.TRACEABLE or kernel.host is None or kernel.shape_only:
+            continue
+        for i in op._inputs:
+            if i not in seen:
+                seen.add(i)
+                stack.append(i)
+    return wanted
+
+
+def _sources(op: Operation) -> list[tuple[Operation, Tensor | None]]:
+    return [(t._op, t) for t in op._inputs] + [(c, None) for c in op._control_inputs]
+
+
+def _is_free(op: Operation) -> bool:
+    """Sources that are there before anything runs: they hold no phase of their own."""
+    return not op._control_inputs and (
+        op.type == "_Arg" or (op._record.kernel is not None and op._record.kernel.kind is Kind.SOURCE)
+    )
+
+
+def _must_part(
+    source: Operation, tensor: Tensor | None, op: Operation, known: set[Tensor], statics: list[Tensor]
+) -> bool:
+    """Whether op can't share a cluster with this producer: it must know a value that is computed there."""
+    return tensor is not None and tensor not in known and tensor in statics
+
+
+def _earliest(order: list[Operation], inside: set[Operation], known: set[Tensor]) -> dict[Operation, int]:
+    phase: dict[Operation, int] = {}
+    failing: dict[Operation, int] = {}  # the last phase in which something upstream may fail
+    for op in order:
+        at, fail = 0, -1
+        statics = static_tensors(op) if op in inside else []
+        for source, tensor in _sources(op):
+            if source not in phase:
+                continue  # a loop's back edge
+            p = phase[source]
+            if op in inside and not _is_free(source):
+                if source not in inside or _must_part(source, tensor, op, known, statics):
+                    p += 1
+            at = max(at, p)
+            fail = max(fail, failing[source])
+        if op in inside:
+            if writes_state(op) and fail >= at:
+                at = fail + 1
+            if may_fail(op):
+                fail = at
+        phase[op], failing[op] = at, fail
+    return phase
+
+
+def _latest(
+    order: list[Operation], inside: set[Operation], known: set[Tensor], phase: dict[Operation, int]
+) -> None:
+    """Moves nodes to the latest phase that their consumers allow, so that fewer, larger clusters remain."""
+    for op in reversed(order):
+        if op not in inside or may_fail(op):
+            continue
+        limit: int | None = None
+        for tensor in op._outputs:
+            for user in tensor._consumers:
+                p = phase[user]
+                if user in inside and tensor not in known and tensor in static_tensors(user):
+                    p -= 1
+                limit = p if limit is None else min(limit, p)
+        for user in op._control_outputs:
+            limit = phase[user] if limit is None else min(limit, phase[user])
+        if limit is not None and limit > phase[op]:
+            phase[op] = limit

@@ -1,0 +1,1 @@
+"""Rewrites: graph to graph, same results up to rounding. Each can be switched off."""

@@ -1,0 +1,72 @@
+"""Constant folding."""
+
+from __future__ import annotations
+
+from thalweg.graph import registry
+from thalweg.graph.graph import Graph
+from thalweg.graph.operation import Operation
+from thalweg.graph.shape_context import constant_value
+from thalweg.graph.subgraph import bypass_control, raw_node, remove_op, rename, replace_uses, sweep
+
+
+def fold_constants(graph: Graph) -> int:
+    """Nodes that follow from constants and static shapes become Const nodes of the same name and origin.
+
+    Law: values are those of the op's own host kernel; nothing is regrouped. Returns how many.
+    """
+    const = registry.lookup("Const")
+    targets = set(graph._targets)
+    count = 0
+    for op in list(graph._ops):
+        if op.type == "Const" or op in targets or not op._outputs or not op._inputs:
+            continue
+        if op._record.definition.is_stateful or any(t._dtype.is_ref_dtype for t in op._inputs):
+            continue
+        values = [constant_value(t) for t in op._outputs]
+        if any(v is None for v in values):
+            continue
+        new_ops: list[Operation] = []
+        for tensor, value in zip(op._outputs, values, strict=True):
+            attrs = {"value": value, "dtype": tensor._dtype}
+            name = op._name if tensor._index == 0 else f"{op._name}_output_{tensor._index}"
+            new = raw_node(graph, const, name, [], attrs, [tensor._dtype], op._control_inputs, op)
+            new._outputs[0]._shape = value.shape  # type: ignore[union-attr]
+            replace_uses(tensor, new._outputs[0])
+            new_ops.append(new)
+        bypass_control(op, new_ops)
+        remove_op(op)
+        rename(new_ops[0], op._name)
+        count += 1
+    sweep(graph)
+    return count
+
+
+def remove_unused(graph: Graph) -> int:
+    """Drops nodes that neither a _Retval nor a target needs. Returns how many."""
+    needed: set[Operation] = set()
+    stack = [op for op in graph._ops if op.type == "_Retval"] + list(graph._targets)
+    while stack:
+        op = stack.pop()
+        if op in needed:
+            continue
+        needed.add(op)
+        stack.extend(t._op for t in op._inputs)
+        stack.extend(op._control_inputs)
+    dead = [op for op in graph._ops if op not in needed and op.type != "_Arg"]
+    for op in reversed(dead):
+        for t in op._outputs:
+            t._consumers.clear()
+        op._control_outputs.clear()
+    for op in dead:
+        for t in op._inputs:
+            if op in t._consumers:
+                t._consumers = [c for c in t._consumers if c is not op]
+        for control in op._control_inputs:
+            if op in control._control_outputs:
+                control._control_outputs.remove(op)
+        del graph._by_name[op._name]
+        graph._removed.add(op)
+    sweep(graph)
+    return len(dead)
+
+

@@ -1,0 +1,168 @@
+"""Executables of cluster bodies: compiled once for each content and input shapes, in memory and on disk.
+
+This file owns the policy for new shapes. What a body needs first is to run: the compiler's cheap level
+makes an executable in a fraction of the time. What is run again gets the fast level, compiled on the side
+while the second run goes on, and used from the third run on: always the same run, so that the same
+program gives the same numbers however long compiling takes. What an earlier process compiled is on disk,
+and used at once. Compilations are counted, and a program that churns shapes is told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import jax
+import numpy as np
+
+from thalweg.kernel.body import Body
+from thalweg.kernel.trace import body_function
+from thalweg.runtime.executable_cache import ExecutableCache
+from thalweg.runtime.xla import ArgSpec, Executable, Level, compile, load
+
+_log = logging.getLogger("thalweg")
+
+#: executables kept in memory, all sessions together
+MEMORY_LIMIT = 4096
+#: compilations of one body for new shapes after which the program is told
+CHURN = 20
+#: runs at the cheap level
+CHEAP_RUNS = 2
+
+
+class Compiled:
+    """A body compiled for some input shapes: at the cheap level at first, then at the fast one."""
+
+    __slots__ = ("_fast", "_lock", "_make", "_runs", "cheap", "final")
+
+    def __init__(self, make: Callable[[Level], Executable], on_disk: Executable | None) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._runs = 0
+        self._fast: Future[Executable] | None = None
+        #: the executable at the fast level, once it is there to stay
+        self.final: Executable | None = on_disk
+        self.cheap = make("cheap") if on_disk is None else None
+
+    def next(self) -> Executable:
+        """The executable for the next run."""
+        if self.final is not None:
+            return self.final
+        with self._lock:
+            self._runs += 1
+            if self._runs > 1 and self._fast is None:
+                self._fast = _background().submit(self._make, "fast")
+            cheap = self.cheap
+            if self._runs <= CHEAP_RUNS and cheap is not None:
+                return cheap
+        assert self._fast is not None
+        self.final = self._fast.result()
+        self.cheap = None
+        return self.final
+
+
+class ExecutableStore:
+    """Finds or makes executables. Thread-safe; two threads that want the same one compile it once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: OrderedDict[Any, Compiled] = OrderedDict()
+        self._making: dict[Any, threading.Event] = {}
+        self.disk: ExecutableCache | None = None
+        #: how many executables were asked for and not found in memory
+        self.compiles = 0
+
+    def get(
+        self,
+        body: Body,
+        static_values: Sequence[np.ndarray],
+        specs: tuple[ArgSpec, ...],
+        donate: tuple[int, ...],
+        device: jax.Device,
+    ) -> Compiled:
+        """The executable of a body for these static values and input specs."""
+        content = _content(body, static_values)
+        key = (content, specs, donate, device)
+        while True:
+            with self._lock:
+                found = self._found.get(key)
+                if found is not None:
+                    self._found.move_to_end(key)
+                    return found
+                making = self._making.get(key)
+                if making is None:
+                    self._making[key] = threading.Event()
+                    break
+            making.wait()
+        try:
+            made = self._compile(body, static_values, specs, donate, device, content)
+            with self._lock:
+                self.compiles += 1
+                self._found[key] = made
+                while len(self._found) > MEMORY_LIMIT:
+                    self._found.popitem(last=False)
+            return made
+        finally:
+            with self._lock:
+                self._making.pop(key).set()
+
+    def _compile(
+        self,
+        body: Body,
+        static_values: Sequence[np.ndarray],
+        specs: tuple[ArgSpec, ...],
+        donate: tuple[int, ...],
+        device: jax.Device,
+        content: bytes,
+    ) -> Compiled:
+        disk = self.disk
+
+        def make(level: Level) -> Executable:
+            function = body_function(body, static_values)
+            return compile(function, specs, donate, device=device, level=level, key=content, cache=disk)
+
+        on_disk = None
+        if disk is not None:
+            on_disk = load(specs, donate, device=device, level="fast", key=content, cache=disk)
+        return Compiled(make, on_disk)
+
+
+_pool: ThreadPoolExecutor | None = None
+_pool_lock = threading.Lock()
+
+
+def _background() -> ThreadPoolExecutor:
+    """The thread that compiles on the side; the process waits for it at exit (XLA can't be interrupted)."""
+    global _pool
+    with _pool_lock:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(1, "thalweg-compile")
+        return _pool
+
+
+def _content(body: Body, static_values: Sequence[np.ndarray]) -> bytes:
+    if not static_values:
+        return body.key
+    h = hashlib.blake2b(body.key, digest_size=20)
+    for value in static_values:
+        h.update(f"{value.dtype}{value.shape}".encode())
+        h.update(value.tobytes())
+    return h.digest()
+
+
+def warn_of_churn(name: str, count: int, shapes: Any) -> None:
+    """Tells the user once that a part of his program is compiled again and again."""
+    _log.warning(
+        "the part of the graph round '%s' was compiled for %d different input shapes or static values "
+        "(the last: %s). Each costs a compilation; pad inputs to a few shapes, or feed fixed batch sizes.",
+        name, count, shapes,
+    )  # fmt: skip
+
+
+#: of the process: executables are cached by content across sessions and graphs
+store = ExecutableStore()

@@ -1,0 +1,235 @@
+"""What the executor runs: one instruction per node outside clusters and per cluster.
+
+An instruction takes its inputs from slots of the step's value list and puts its outputs into others.
+Values in slots: jax.Array, np.ndarray (object arrays hold bytes), or a Variable for references and handles.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any
+
+import jax
+import numpy as np
+
+from thalweg.base import errors
+from thalweg.graph.operation import Operation
+from thalweg.kernel import checks
+from thalweg.kernel.body import StateKey
+from thalweg.kernel.convention import Kernel, Kind, group_inputs, kernel_attrs
+from thalweg.kernel.trace import apply_kernel
+from thalweg.kernel.trace_names import input_names
+from thalweg.runtime.access import Access
+from thalweg.runtime.cluster import ClusterRunner, uninitialized
+from thalweg.runtime.resources import Handle, Variable
+from thalweg.runtime.step import KernelContext, Step
+from thalweg.runtime.worker import Worker
+
+
+class Instruction:
+    """One node to run. Subclasses are final."""
+
+    __slots__ = ("first_output", "frees", "inputs", "op")
+
+    is_async = False
+
+    def __init__(self, op: Operation, inputs: list[int], first_output: int) -> None:
+        self.op = op
+        self.inputs = inputs
+        self.first_output = first_output
+        #: slots that nobody needs after this instruction, in program order
+        self.frees: tuple[int, ...] = ()
+
+    def run(self, values: list[Any], step: Step) -> None:
+        """Computes the outputs from the inputs, both in `values`."""
+        raise NotImplementedError
+
+    def put(self, values: list[Any], outputs: Any) -> None:
+        """Stores the outputs."""
+        at = self.first_output
+        for output in outputs:
+            values[at] = output
+            at += 1
+
+
+class RunCluster(Instruction):
+    """A compiled cluster."""
+
+    __slots__ = ("runner",)
+
+    def __init__(self, op: Operation, inputs: list[int], first_output: int, worker: Worker) -> None:
+        super().__init__(op, inputs, first_output)
+        self.runner = ClusterRunner(op, worker)
+
+    def run(self, values: list[Any], step: Step) -> None:
+        self.put(values, self.runner.run([values[i] for i in self.inputs], step))
+
+
+class RunNothing(Instruction):
+    """NoOp."""
+
+    __slots__ = ()
+
+    def run(self, values: list[Any], step: Step) -> None:
+        return
+
+
+class RunKernel(Instruction):
+    """A node outside clusters: a host or stateful kernel, or one too small to compile."""
+
+    __slots__ = ("access", "accessing", "definition", "generation", "kernel", "keys", "names", "worker")
+
+    def __init__(
+        self,
+        op: Operation,
+        inputs: list[int],
+        first_output: int,
+        worker: Worker,
+        keys: dict[str, StateKey],
+    ) -> None:
+        super().__init__(op, inputs, first_output)
+        self.kernel: Kernel = op._record.kernel
+        self.definition = op._record.definition
+        self.worker = worker
+        self.keys = keys
+        self.names = input_names(op)
+        self.generation = -1
+        self.access: Access | None = None
+        self.accessing: dict[str, Variable] = {}
+
+    def run(self, values: list[Any], step: Step) -> None:
+        inputs = [values[i] for i in self.inputs]
+        if not self.keys:
+            self.put(values, self._apply(inputs, step))
+            return
+        self._bind()
+        assert self.access is not None
+        self.worker.access.acquire(self.access, step)
+        try:
+            inputs = self._with_state(inputs)
+            if self.kernel.own_state is not None:
+                inputs.insert(0, np.asarray(self.accessing[""].value))
+            outputs = self._apply(inputs, step)
+            if self.kernel.own_state is not None:
+                self.accessing[""].value = outputs.pop()
+            if self.kernel.writes:
+                outputs = self._store(outputs)
+        finally:
+            self.worker.access.release(self.access)
+        self.put(values, outputs)
+
+    def _bind(self) -> None:
+        generation = self.worker.resources.generation
+        if self.generation != generation:
+            self.accessing = {name: self.worker.variable(key) for name, key in self.keys.items()}
+            written = [self.accessing[n] for n in self.kernel.writes]
+            if self.kernel.own_state is not None:
+                own = self.accessing[""]
+                written.append(own)
+                if own.value is None:
+                    own.value = self.kernel.own_state(self.op)
+            self.access = Access(list(self.accessing.values()), written)
+            self.generation = generation
+
+    def _with_state(self, inputs: list[Any]) -> list[Any]:
+        """Variables' values where the kernel wants values; the variables where it wants them."""
+        kernel = self.kernel
+        args = {a.name: a for a in self.definition.inputs}
+        result: list[Any] = []
+        for name, value in zip(self.names, inputs, strict=True):
+            variable = self.accessing.get(name)
+            arg = args.get(name)
+            if variable is None:
+                result.append(value)
+            elif kernel.overwrites and name in kernel.writes:
+                result.append(None)
+            elif name in kernel.writes or name in kernel.reads or not _wants_handle(arg):
+                if not isinstance(value, Handle) and name not in kernel.writes:
+                    result.append(value)  # what an update left
+                    continue
+                if variable.value is None:
+                    raise uninitialized(variable, self.op)
+                # a copy: a cluster of another step may donate the variable's buffer any time after this
+                result.append(np.array(variable.value))
+            else:
+                result.append(variable)
+        return result
+
+    def _apply(self, inputs: list[Any], step: Step) -> list[Any]:
+        kernel = self.kernel
+        checks.set_op(self.op)
+        try:
+            if kernel.kind in (Kind.TRACEABLE, Kind.UPDATE):
+                return self._apply_pure(kernel, inputs)
+            arrays = [np.asarray(v) if isinstance(v, jax.Array) else v for v in inputs]
+            grouped = group_inputs(self.definition, self.op._attrs, arrays)
+            attrs = kernel_attrs(kernel.fn_attrs, self.op._attrs)
+            if kernel.kind is Kind.HOST:
+                result = kernel.fn(*grouped, **attrs)
+            else:
+                result = kernel.fn(KernelContext(self.op, step, self.worker), *grouped, **attrs)
+            return outputs_of(self.op, result)
+        except errors.OpError:
+            raise
+        except (ValueError, TypeError) as e:
+            raise errors.InvalidArgumentError(None, self.op, f"{self.op.type} '{self.op._name}': {e}") from e
+        finally:
+            checks.set_op(None)
+
+    def _apply_pure(self, kernel: Kernel, inputs: list[Any]) -> list[Any]:
+        if kernel.host is not None and any(isinstance(v, jax.Array) for v in inputs):
+            inputs = [np.asarray(v) if isinstance(v, jax.Array) else v for v in inputs]
+        return apply_kernel(kernel, self.definition, self.op._attrs, inputs)
+
+    def _store(self, outputs: list[Any]) -> list[Any]:
+        n = len(self.kernel.writes)
+        for name, value in zip(self.kernel.writes, outputs[:n], strict=True):
+            variable = self.accessing[name]
+            if isinstance(value, np.ndarray | np.generic):
+                value = np.array(value)  # the caller may still change a fed array
+                value.flags.writeable = False
+            variable.value = value
+            variable.escaped = not isinstance(value, np.ndarray)
+        if len(self.op._outputs) == len(outputs) - n:
+            return outputs[n:]
+        return [self.accessing[name].value for name in self.kernel.writes][: len(self.op._outputs)]
+
+
+class RunAsync(Instruction):
+    """A kernel that hands back a future: no thread waits inside it."""
+
+    __slots__ = ("definition", "kernel", "worker")
+
+    is_async = True
+
+    def __init__(self, op: Operation, inputs: list[int], first_output: int, worker: Worker) -> None:
+        super().__init__(op, inputs, first_output)
+        self.kernel: Kernel = op._record.kernel
+        self.definition = op._record.definition
+        self.worker = worker
+
+    def start(self, values: list[Any], step: Step) -> Future[Any]:
+        """Starts the kernel; the future's result is what a stateful kernel would return."""
+        arrays = [np.asarray(values[i]) if isinstance(values[i], jax.Array) else values[i] for i in self.inputs]
+        grouped = group_inputs(self.definition, self.op._attrs, arrays)
+        attrs = kernel_attrs(self.kernel.fn_attrs, self.op._attrs)
+        future: Future[Any] = self.kernel.fn(KernelContext(self.op, step, self.worker), *grouped, **attrs)
+        return future
+
+
+def _wants_handle(arg: Any) -> bool:
+    return arg is not None and (arg.is_ref or (arg.dtype is not None and arg.dtype.name == "resource"))
+
+
+def outputs_of(op: Operation, result: Any) -> list[Any]:
+    """A kernel's result as one value per output tensor."""
+    if result is None:
+        return []
+    if isinstance(result, list | tuple):
+        return [v if isinstance(v, jax.Array | Variable) else np.asarray(v) for v in result]
+    if isinstance(result, jax.Array | Variable):
+        return [result]
+    return [np.asarray(result)]
+
+
+__all__ = ["Instruction", "RunAsync", "RunCluster", "RunKernel", "RunNothing", "outputs_of"]

@@ -1,0 +1,68 @@
+"""The master of a session: from signatures to programs, made once each and kept; and the steps under way."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from thalweg.base import errors
+from thalweg.graph.graph import Graph
+from thalweg.graph.operation import Operation, Tensor
+from thalweg.plan.pipeline import PlanOptions, make_plan
+from thalweg.runtime.executor import Program
+from thalweg.runtime.step import Step
+from thalweg.runtime.worker import Worker
+
+
+class Master:
+    """Plans and runs steps of one graph on one in-process worker. Thread-safe."""
+
+    def __init__(self, graph: Graph, worker: Worker, options: PlanOptions) -> None:
+        self.graph = graph
+        self.worker = worker
+        self.options = options
+        self._lock = threading.Lock()
+        self._programs: dict[Any, Program] = {}
+        self._mutations = graph._mutations
+        self._steps: set[Step] = set()
+        self._closed = False
+
+    def prepare(
+        self, feeds: Sequence[Tensor], fetches: Sequence[Tensor], targets: Sequence[Operation]
+    ) -> Program:
+        """The program of a signature. Planned once; again only where existing nodes were changed."""
+        key = (tuple(feeds), tuple(fetches), tuple(targets))
+        with self._lock:
+            if self._mutations != self.graph._mutations:
+                self._programs.clear()
+                self._mutations = self.graph._mutations
+            program = self._programs.get(key)
+        if program is None:
+            with self.graph._lock:
+                plan = make_plan(self.graph, feeds, fetches, targets, self.options)
+            program = Program(plan, len(feeds), len(fetches), self.worker)
+            with self._lock:
+                program = self._programs.setdefault(key, program)
+        return program
+
+    def run(self, program: Program, feeds: Sequence[Any], step: Step) -> list[Any]:
+        """Runs one step of a program. RuntimeError after close."""
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Session.")
+        self._steps.add(step)
+        try:
+            return program.run(feeds, step)
+        finally:
+            self._steps.discard(step)
+
+    def close(self) -> None:
+        """Cancels the steps under way; later ones are refused."""
+        self._closed = True
+        for step in list(self._steps):
+            step.cancel(errors.CancelledError(None, None, "Step was cancelled: the session was closed"))
+
+    @property
+    def closed(self) -> bool:
+        """Whether close was called."""
+        return self._closed

@@ -1,0 +1,128 @@
+"""The sugar of the library makes the graphs that TensorFlow makes, name by name (recorded: golden/record_sugar.py).
+
+A case is a line of a user's program. Where thalweg means to differ (TensorFlow 1.15 against 2.21, or a fault), the
+file of cases says how, in OURS.
+"""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import thalweg.ops  # noqa: F401  fills the registry
+from thalweg.graph import registry
+from thalweg.graph.composite import IndexedSlices, SparseTensor
+from thalweg.graph.graph import Graph
+from thalweg.graph.operation import Operation, Tensor
+
+HERE = Path(__file__).parent
+DATA = HERE.parent / "golden" / "data"
+
+
+def _load(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"sugar_{name}", HERE / "sugar" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+inputs, graph_text, namespace = _load("inputs"), _load("graph_text"), _load("namespace")
+
+FAMILIES = [p.stem.removeprefix("cases_") for p in sorted((HERE / "sugar").glob("cases_*.py"))]
+CASES = [(family, code) for family in FAMILIES for code in _load(f"cases_{family}").CASES]
+RECORDED = {f: json.loads((DATA / f"sugar_{f}.json").read_text()) for f in FAMILIES}
+OURS = {f: getattr(_load(f"cases_{f}"), "OURS", {}) for f in FAMILIES}
+
+
+def _plain(v: Any) -> Any:
+    if hasattr(v, "proto_name"):
+        return v.name
+    return [_plain(e) for e in v] if isinstance(v, tuple) else v
+
+
+def node_text(op: Operation) -> str:
+    """One operation as text."""
+    definition = op._record.definition
+    inferred = set(definition.inferred_attrs)
+    attrs = {}
+    for key, v in op._attrs.items():
+        attr = definition.attr_by_name.get(key)
+        if key in inferred or (attr is not None and attr.has_default and _same(attr.default, v)):
+            continue
+        if op.type == "Const" and key == "dtype":
+            continue
+        attrs[key] = _plain(v)
+    names = [t.name for t in op._inputs] + [f"^{c.name}" for c in op.control_inputs]
+    return graph_text.node(op.name, op.type, names, attrs)
+
+
+def _same(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and not isinstance(a, np.ndarray) and a == b
+
+
+def flat(value: Any) -> list[Any]:
+    if isinstance(value, list | tuple) and not hasattr(value, "dtype"):
+        return [t for v in value for t in flat(v)]
+    if isinstance(value, IndexedSlices | SparseTensor):
+        return [value.indices, value.values] + ([] if value.dense_shape is None else [value.dense_shape])
+    return [] if value is None else [value]
+
+
+def build(code: str) -> tuple[Graph, Any, dict[Tensor, np.ndarray]]:
+    """The graph of a case, its result and what to feed. Called inside the graph."""
+    scope: dict[str, Any] = {"tf": namespace.tf, "np": np}
+    feeds = {}
+    graph = Graph()
+    with graph.as_default():
+        for name in inputs.used(code):
+            kind, shape, fed = inputs.INPUTS[name]
+            scope[name] = namespace.tf.placeholder(kind, shape, name=name)
+            feeds[scope[name]] = fed
+        if "\n" in code:
+            exec(code, scope)
+            return graph, scope["r"], feeds
+        return graph, eval(code, scope), feeds
+
+
+def _missing(e: Exception) -> bool:
+    return isinstance(e, ValueError) and "Op type not registered" in str(e)
+
+
+@pytest.mark.parametrize(("family", "code"), CASES, ids=[f"{f}:{c[:60]}" for f, c in CASES])
+def test_graph(family: str, code: str) -> None:
+    expected = OURS[family].get(code, RECORDED[family][code])
+    if "error" in expected:
+        with pytest.raises(Exception) as caught:  # noqa: PT011
+            build(code)
+        if _missing(caught.value):
+            pytest.skip(str(caught.value))
+        classes = [c.__name__ for c in type(caught.value).__mro__]
+        assert expected["error"] in classes, repr(caught.value)
+        return
+    try:
+        graph, result, feeds = build(code)
+    except ValueError as e:
+        if _missing(e):
+            pytest.skip(str(e))
+        raise
+    names = {t.op.name for t in feeds}
+    lines = [node_text(op) for op in graph.get_operations() if op.name not in names]
+    assert "\n".join(lines) == "\n".join(expected["graph"])
+    if "plain" in expected:
+        assert repr(result) == expected["plain"]
+        return
+    shown = [
+        f"{t.name} {t.dtype.name} {graph_text.value(_plain(t._shape))}" if isinstance(t, Tensor) else t.name
+        for t in flat(result)
+    ]
+    assert shown == expected["result"]
+
+
+def test_every_op_is_there() -> None:
+    assert registry.find("MatMul") is not None
