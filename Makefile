@@ -23,13 +23,18 @@ layers: $(INSTALLED)
 unit: $(INSTALLED)
 	$(BIN)/pytest -n 2 -q
 
-bench: $(INSTALLED)
-	$(BIN)/python benchmarks/run.py
+bench: $(INSTALLED) .venv-tensorflow/installed
+	$(BIN)/python -m benchmarks --tensorflow .venv-tensorflow/bin/python
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
+.venv-tensorflow/installed:
+	$(PYTHON) -m venv .venv-tensorflow
+	.venv-tensorflow/bin/python -m pip install --quiet tensorflow-cpu
+	touch $@
+
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf .venv .venv-tensorflow .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

@@ -21,9 +21,8 @@ ROWS = HERE.parent / "rows"
 sys.path.insert(0, str(ROWS))
 sys.path.insert(0, str(HERE))
 
-from row import Row, weights  # noqa: E402
-
 import arrays  # noqa: E402
+from row import Row, weights  # noqa: E402
 
 
 def load(family: str) -> list[Row]:
@@ -42,9 +41,10 @@ def load(family: str) -> list[Row]:
 
 def run(tf: Any, row: Row) -> tuple[dict[str, Any], list[np.ndarray]]:
     """What a row gives: a description, and the arrays that it refers to by position."""
+    from tensorflow.python.framework import op_def_library  # raw_ops renames some arguments
+
     stored: list[np.ndarray] = []
     with tf.Graph().as_default():
-        op_def = tf.raw_ops.__dict__[row.op]
         try:
             fed: dict[Any, Any] = {}
             flat: list[Any] = []
@@ -65,7 +65,9 @@ def run(tf: Any, row: Row) -> tuple[dict[str, Any], list[np.ndarray]]:
             names = argument_names(row.op)
             kinds = attr_kinds(row.op)
             attrs = {k: as_dtypes(tf, v) if "type" in kinds[k] else v for k, v in row.attrs.items()}
-            result = op_def(**dict(zip(names, arguments)), **attrs)
+            defaults = dict.fromkeys(with_defaults(row.op))
+            inputs = dict(zip(names, arguments, strict=True))
+            result = op_def_library.apply_op(row.op, **inputs, **{**defaults, **attrs})
             op = first_op(tf, result)
             outputs = list(op.outputs)
             shapes = [None if t.shape.rank is None else t.shape.as_list() for t in outputs]
@@ -73,7 +75,7 @@ def run(tf: Any, row: Row) -> tuple[dict[str, Any], list[np.ndarray]]:
             with tf.Session() as session:
                 values = session.run(outputs, fed)
                 grads = session.run([g for g in gradients if g is not None], fed)
-        except Exception as e:  # noqa: BLE001 - the class is what is recorded
+        except Exception as e:
             if row.error is None:
                 raise
             return {"error": type(e).__name__, "message": str(e)[:300]}, []
@@ -90,6 +92,15 @@ def argument_names(op: str) -> list[str]:
     from tensorflow.python.framework import op_def_registry
 
     return [a.name for a in op_def_registry.get(op).input_arg]
+
+
+def with_defaults(op: str) -> list[str]:
+    """The attributes of an op that have a default value and don't follow from its inputs."""
+    from tensorflow.python.framework import op_def_registry
+
+    definition = op_def_registry.get(op)
+    inferred = {n for a in definition.input_arg for n in (a.type_attr, a.number_attr, a.type_list_attr)}
+    return [a.name for a in definition.attr if a.HasField("default_value") and a.name not in inferred]
 
 
 def attr_kinds(op: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import pathlib
+import re
 import sys
 from typing import Any
 
@@ -75,6 +76,11 @@ def node_text(tf: Any, op: Any) -> str:
     return graph_text.node(op.name, op.type, names, attrs)
 
 
+def as_1x(text: str) -> str:
+    """With the names of TensorFlow 1.x: a known shape is the constant "Shape", not "Shape/shape_as_tensor"."""
+    return re.sub(r"\b(\w*Shape(_\d+)?)/shape_as_tensor\b", r"\1", text)
+
+
 def flat(value: Any) -> list[Any]:
     """The tensors and operations in a result."""
     if isinstance(value, list | tuple) and not hasattr(value, "dtype"):
@@ -102,14 +108,14 @@ def run(tf: Any, code: str) -> dict[str, Any]:
                 result = eval(code, scope)
         except Exception as e:  # noqa: BLE001 - the class is what is recorded
             return {"error": type(e).__name__, "message": str(e)[:200]}
-        lines = [node_text(tf, op) for op in graph.get_operations() if op.name not in names]
+        lines = [as_1x(node_text(tf, op)) for op in graph.get_operations() if op.name not in names]
         record: dict[str, Any] = {"graph": lines}
         tensors = flat(result)
         if any(not hasattr(t, "name") for t in tensors):
             record["plain"] = repr(result)
             return record
         record["result"] = [
-            f"{t.name} {t.dtype.name} {graph_text.value(None if t.shape.rank is None else t.shape.as_list())}"
+            as_1x(t.name) + f" {t.dtype.name} {graph_text.value(None if t.shape.rank is None else t.shape.as_list())}"
             if hasattr(t, "dtype")
             else t.name
             for t in tensors
@@ -134,8 +140,8 @@ def encode(v: np.ndarray) -> Any:
         return None
     if v.dtype.kind == "c":
         return [[float(f"{e:.7g}") for e in (c.real, c.imag)] for c in v.ravel()]
-    if v.dtype.kind == "O":
-        return np.vectorize(lambda b: b.decode(), otypes=[object])(v).tolist() if v.size else v.tolist()
+    if v.dtype.kind in "OS":
+        return np.array([b.decode() for b in v.ravel()], object).reshape(v.shape).tolist()
     if v.dtype.kind in "fV":
         return json.loads(json.dumps(np.vectorize(lambda f: float(f"{float(f):.7g}"))(v).tolist())) if v.size else v.tolist()
     return v.tolist()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from thalweg.base import dtypes
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.emitter import emit
+from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Tensor
 
 
@@ -19,10 +20,11 @@ class AggregationMethod:
     EXPERIMENTAL_ACCUMULATE_N = 2
 
 
-def aggregate(grads: Sequence[Tensor | IndexedSlices], method: int) -> Tensor | IndexedSlices:
+def aggregate(grads: Sequence[Tensor | IndexedSlices], method: int, name: str) -> Tensor | IndexedSlices:
     """The sum of gradients; sparse ones stay sparse where all are (their rows are concatenated).
 
-    method: AddN needs all at once; the tree adds two at a time, so earlier ones can be freed.
+    method: AddN needs all at once; the tree adds two at a time, so earlier ones can be freed. name: the
+    operation whose output the gradients are of; names the nodes of a tree.
     Errors: ValueError for an unknown method.
     """
     if method not in (
@@ -33,14 +35,30 @@ def aggregate(grads: Sequence[Tensor | IndexedSlices], method: int) -> Tensor | 
         raise ValueError(f"Invalid aggregation_method specified {method}.")
     if len(grads) == 1:
         return grads[0]
-    if all(isinstance(g, Tensor) for g in grads):
-        if method == AggregationMethod.ADD_N:
-            return emit("AddN", list(grads))  # type: ignore[no-any-return]
-        total = grads[0]
-        for grad in grads[1:]:
+    dense = [g for g in grads if isinstance(g, Tensor)]
+    if len(dense) < len(grads):
+        return _aggregate_slices([_as_slices(g) for g in grads])
+    graph = dense[0].graph
+    if method == AggregationMethod.ADD_N:
+        return _add_by_device(graph, dense)
+    with graph.name_scope(f"{name}_gradient_sum"):
+        total = dense[0]
+        for grad in dense[1:]:
             total = emit("AddN", [total, grad])
         return total
-    return _aggregate_slices([_as_slices(g) for g in grads])
+
+
+def _add_by_device(graph: Graph, grads: Sequence[Tensor]) -> Tensor:
+    """Adds up on each device what is there, then the sums: fewer tensors cross."""
+    by_device: dict[str, list[Tensor]] = {}
+    for grad in grads:
+        by_device.setdefault(grad.device, []).append(grad)
+    sums = []
+    for device in sorted(by_device):
+        here = by_device[device]
+        with graph.colocate_with(here[0], ignore_existing=True):
+            sums.append(here[0] if len(here) == 1 else emit("AddN", here))
+    return sums[0] if len(sums) == 1 else emit("AddN", sums)  # type: ignore[no-any-return]
 
 
 def _as_slices(grad: Tensor | IndexedSlices) -> IndexedSlices:

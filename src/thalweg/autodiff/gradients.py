@@ -77,7 +77,7 @@ def gradients(
         xs = [_as_tensor(x, f"x_{i}") for i, x in enumerate(xs)]
         stops = [_as_tensor(s, f"stop_{i}") for i, s in enumerate(stops)]
         walk = _Walk(graph, colocate_gradients_with_ops, gate_gradients, aggregation_method)
-        for y, grad in zip(ys, _initial_gradients(ys, given), strict=True):
+        for y, grad in zip(ys, _initial_gradients(ys, given, walk), strict=True):
             walk.add(y, grad)
         walk.run(ys, xs, stops)
         return [_result(walk.total.get(x), x, unconnected_gradients) for x in xs]
@@ -96,16 +96,17 @@ def _as_tensor(x: Any, name: str) -> Tensor:
     return convert_to_tensor(x, name=name, as_ref=True)
 
 
-def _initial_gradients(ys: Sequence[Tensor], given: Sequence[Any]) -> list[Grad]:
+def _initial_gradients(ys: Sequence[Tensor], given: Sequence[Any], walk: _Walk) -> list[Grad]:
     result: list[Grad] = []
     for i, (y, grad) in enumerate(zip(ys, given, strict=True)):
         dtype = y._dtype.base_dtype
         if grad is None:
             if dtype.is_complex:
                 raise TypeError(f"Gradients of complex tensors ({y}) must set grad_ys (y.dtype = {dtype.name})")
-            shape = emit.shape(y)
-            one = emit.constant(np.ones((), dtype.as_numpy_dtype), dtype, f"grad_ys_{i}")
-            result.append(emit("Fill", shape, one))
+            with walk._scopes(y._op):
+                shape = emit.shape(y)
+                one = emit.constant(np.ones((), dtype.as_numpy_dtype), dtype, f"grad_ys_{i}")
+                result.append(emit("Fill", shape, one))
             continue
         if not isinstance(grad, IndexedSlices):
             grad = convert_to_tensor(grad, dtype, f"grad_ys_{i}")
@@ -184,7 +185,7 @@ class _Walk:
         grads: list[Grad | None] = []
         for tensor in op._outputs:
             arrived = self.arrived.pop(tensor, [])
-            total = aggregate(arrived, self.method) if arrived else None
+            total = aggregate(arrived, self.method, op._name) if arrived else None
             self.total[tensor] = total
             grads.append(total)
         return grads

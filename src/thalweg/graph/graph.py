@@ -144,7 +144,7 @@ class Graph:
             if merged is not None:
                 op._device = merged
         if scopes.colocation:
-            groups: set[bytes] = set(op._attrs.get("_class", ()))
+            groups: set[bytes] = set()  # an attribute scope's are replaced, as in TensorFlow
             for other in scopes.colocation:
                 groups.update(other.colocation_groups())
                 if other._device:

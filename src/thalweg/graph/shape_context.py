@@ -148,7 +148,7 @@ def _fold(tensor: Tensor) -> np.ndarray | None:
         # Shape, Size, Rank ...: known from static shapes alone
         known = _shape_value(tensor)
         if shapes.is_fully_defined(known) and tensor._shape is not None and len(tensor._shape) <= 1:
-            return np.array(known, tensor._dtype.as_numpy_dtype).reshape(tensor._shape)
+            return np.array(known, tensor._dtype.as_numpy_dtype).reshape((-1,) * len(tensor._shape))
     kernel = op._record.kernel
     if kernel is None or getattr(kernel, "fold", None) is None or op._record.definition.is_stateful:
         return None

@@ -5,6 +5,7 @@ Copies keep names, attributes, devices, origins and static shapes; they infer no
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -148,15 +149,15 @@ def topological_order(graph: Graph) -> list[Operation]:
     """
     pending: dict[Operation, int] = {}
     order: list[Operation] = []
-    ready: list[Operation] = []
+    ready: list[tuple[int, Operation]] = []
     for op in graph._ops:
         n = sum(1 for t in op._inputs if t._op.type != "NextIteration") + len(op._control_inputs)
         pending[op] = n
         if n == 0:
-            ready.append(op)
-    ready.reverse()
+            ready.append((op._id, op))
+    heapq.heapify(ready)
     while ready:
-        op = ready.pop()
+        op = heapq.heappop(ready)[1]
         order.append(op)
         if op.type == "NextIteration":
             users: list[Operation] = list(op._control_outputs)
@@ -165,7 +166,7 @@ def topological_order(graph: Graph) -> list[Operation]:
         for user in users:
             pending[user] -= 1
             if pending[user] == 0:
-                ready.append(user)
+                heapq.heappush(ready, (user._id, user))
     if len(order) != len(graph._ops):
         stuck = sorted(op._name for op, n in pending.items() if n > 0)
         raise ValueError(f"the graph has a cycle through {', '.join(stuck[:5])}")

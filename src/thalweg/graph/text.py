@@ -65,8 +65,8 @@ def _statement(graph: Graph, text: str) -> None:
         dtype = attrs.get("dtype") or (dtypes.float32 if array.dtype.kind == "f" else dtypes.int32)
         attrs = {"value": array.astype(dtype.as_numpy_dtype), "dtype": dtype}
     after = [graph.get_operation_by_name(c.strip()) for c in (match["after"] or "").split(",") if c.strip()]
-    with graph.control_dependencies(after), graph.device(match["device"]):
-        emit(record.name, *values, name=match["name"], **attrs)
+    with graph.device(match["device"]):
+        emit.operation(record.name, *values, name=match["name"], **attrs)._add_control_inputs(after)
 
 
 def _attrs(text: str) -> list[str]:

@@ -29,12 +29,14 @@ class Body:
         results: Sequence[Tensor],
         state_of: dict[Operation, dict[str, StateKey]],
         constants: Sequence[Operation] = (),
+        masked: frozenset[Operation] | set[Operation] = frozenset(),
     ) -> None:
         """
         nodes: in execution order. args: tensors from outside, as arrays. static_args: tensors from outside
         whose values must be known when tracing. results: tensors that leave.
         state_of: for each node that touches state, the key behind each argument name (and "" for a state
         of its own). constants: Const nodes from outside whose values are copied in.
+        masked: updates that are not stored where a condition of this body fails (see plan.mark).
         """
         self.nodes = list(nodes)
         self.args = list(args)
@@ -42,6 +44,9 @@ class Body:
         self.results = list(results)
         self.state_of = state_of
         self.constants = list(constants)
+        self.masked = masked
+        #: states that keep their old value where a condition fails
+        self.kept: list[StateKey] = []
         self.reads: list[StateKey] = []
         self.writes: list[StateKey] = []
         self.initial_state: dict[StateKey, np.ndarray] = {}
@@ -59,7 +64,7 @@ class Body:
             kernel: Kernel = op._record.kernel
             written = kernel.writes if kernel.own_state is None else (*kernel.writes, "")
             for name, key in keys.items():
-                if name in written and kernel.overwrites:
+                if name in written and kernel.overwrites and op not in self.masked:
                     continue
                 if key not in writes:
                     reads.setdefault(key)
@@ -69,6 +74,18 @@ class Body:
                 self.initial_state[keys[""]] = kernel.own_state(op)
         self.reads = list(reads)
         self.writes = list(writes)
+        if self.masked:
+            self.kept = self._kept()
+
+    def _kept(self) -> list[StateKey]:
+        """The states that are written by masked updates only, and whose old value is at hand."""
+        loose = {
+            self.state_of[op][name]
+            for op in self.nodes
+            if op in self.state_of and op not in self.masked
+            for name in op._record.kernel.writes
+        }
+        return [k for k in self.writes if k[0] == "variable" and k not in loose and k in self.reads]
 
     def _content_key(self) -> bytes:
         """A hash of what the function computes: structure, attributes, constants. Names don't count."""
@@ -90,6 +107,7 @@ class Body:
             h.update(f"|{op.type}{names}{keys}".encode())
             _hash_attrs(h, op._attrs)
         h.update(str([index[t] for t in self.results]).encode())
+        h.update(str([state[k] for k in self.kept]).encode())
         h.update(str([len(self.args), [state[k] for k in self.reads], [state[k] for k in self.writes]]).encode())
         return h.digest()
 

@@ -60,6 +60,9 @@ class Kernel:
     writes: tuple[str, ...] = ()
     #: an update that doesn't look at the old value (Assign): fn does not get it
     overwrites: bool = False
+    #: an update that may be undone where a condition fails, at no cost: its new value is an element-wise
+    #: function of the old one (or doesn't look at it), so choosing between them is part of the same loop
+    maskable: bool = False
     #: whether a node may call checks.require with a condition that can fail
     may_fail: Callable[[Operation], bool] | None = None
     #: state of the node's own (a random counter): its initial value. fn gets it first, returns it last
@@ -178,10 +181,13 @@ def update(
     *,
     writes: Sequence[str],
     overwrites: bool = False,
+    maskable: bool = False,
     static: Sequence[str] = (),
     may_fail: bool | Callable[[Operation], bool] = False,
 ) -> Kernel:
     """A pure kernel that gives variables new values.
+
+    maskable: see Kernel; without it a cluster ends before the update where something in it may fail.
 
     fn gets old values where the op takes references or resources named in `writes` (not those, with
     `overwrites`) and returns a new value for each of them, in that order, as one array or a tuple.
@@ -192,6 +198,7 @@ def update(
         static=tuple(static),
         writes=tuple(writes),
         overwrites=overwrites,
+        maskable=maskable,
         may_fail=_may_fail(may_fail),
         fn_attrs=_keyword_names(fn),
     )

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.kernel import checks
@@ -34,12 +35,27 @@ def body_function(body: Body, static_values: Sequence[np.ndarray]) -> TracedFunc
         with checks.collecting() as collected:
             outputs = _interpret(body, static_values, arrays)
         if collected:
+            _keep_old(body, outputs, arrays, collected)
             outputs.append(jnp.stack([jnp.asarray(c.ok).reshape(()) for c in collected]))
             for check in collected:
                 outputs.extend(jnp.asarray(v) for v in check.values)
         return outputs
 
     return function
+
+
+def _keep_old(
+    body: Body, outputs: list[Any], arrays: Sequence[Any], collected: Sequence[checks.Check]
+) -> None:
+    """Puts the old values of body.kept in place of the new ones, unless all conditions hold."""
+    if not body.kept:
+        return
+    ok = jnp.stack([jnp.asarray(c.ok).reshape(()) for c in collected]).all()
+    for key in body.kept:
+        at = len(body.results) + body.writes.index(key)
+        old = arrays[len(body.args) + body.reads.index(key)]
+        if outputs[at].shape == old.shape and outputs[at].dtype == old.dtype:
+            outputs[at] = lax.select(lax.broadcast(ok, old.shape), jnp.asarray(outputs[at]), old)
 
 
 def body_checks(

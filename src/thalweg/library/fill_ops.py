@@ -81,7 +81,8 @@ def ones_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize:
     with scope(name, "ones_like") as named:
         x = convert_to_tensor(tensor, name="tensor")
         with scope(None, "Shape") as shape_name:
-            shape = emit.shape(x, name=shape_name) if optimize else emit("Shape", x, name=shape_name)
+            known = optimize and shapes.is_fully_defined(x._shape)
+            shape = emit.shape(x, name="shape_as_tensor") if known else emit("Shape", x, name=shape_name)
         result = ones(shape, x.dtype if dtype is None else dtype, name=named)
         result.set_shape(x._shape)
         return result

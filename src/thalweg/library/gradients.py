@@ -98,7 +98,7 @@ def _hessian(first: Any, x: Any) -> Tensor:
 _serial = itertools.count()
 
 
-def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
+def custom_gradient(f: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """A decorator for functions that say themselves what their gradient is.
 
     f(*tensors) returns (result, grad_fn); grad_fn(*gradients of the results) returns the gradients of f's
@@ -107,6 +107,8 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     Errors: ValueError for keyword arguments and for a wrong number of gradients; TypeError where f uses
     variables and grad_fn doesn't take them.
     """
+    if f is None:
+        return custom_gradient
 
     @functools.wraps(f)
     def decorated(*args: Any, **kwargs: Any) -> Any:
@@ -119,10 +121,9 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
 
 def _with_gradient(f: Callable[..., Any], args: list[Tensor]) -> Any:
     graph = get_default_graph()
-    start = graph.version
     result, grad_fn = f(*args)
     results = [convert_to_tensor(r) for r in nest.flatten(result)]
-    variables = _variables_between(args, results, start)
+    variables = _variables_between(args, results)
     keywords = _keywords_for(grad_fn, variables)
 
     def gradient(_: Operation, *grads: Tensor) -> list[Any]:
@@ -143,13 +144,12 @@ def _with_gradient(f: Callable[..., Any], args: list[Tensor]) -> Any:
     framework.RegisterGradient(name)(gradient)
     # An identity of results, arguments and variables whose gradient is the one given: the results that the
     # program sees depend on the arguments through it alone.
-    state = [getattr(v, "handle", v) for v in variables]
     with graph.gradient_override_map({"IdentityN": name}):
-        outputs = emit("IdentityN", [*results, *args, *state])
+        outputs = emit("IdentityN", [*results, *args, *variables])
     return nest.pack_sequence_as(result, outputs[: len(results)])
 
 
-def _variables_between(args: Sequence[Tensor], results: Sequence[Tensor], start: int) -> list[Variable]:
+def _variables_between(args: Sequence[Tensor], results: Sequence[Tensor]) -> list[Variable]:
     """The trainable variables that results depend on, other than through args, by name."""
     found: dict[Operation, Variable] = {}
     stops = {t.op for t in args}

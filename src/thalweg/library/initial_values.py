@@ -67,7 +67,7 @@ def _ancestors_in_order(root: Operation) -> list[Operation] | None:
         finished[op] = False
         if op.type in _HARMLESS or op.type in _NODES_OF_STATE or _reads_variable(op) is not None:
             continue
-        for tensor in op._inputs:
+        for tensor in reversed(op._inputs):
             state = finished.get(tensor._op)
             if state is None:
                 stack.append(tensor._op)

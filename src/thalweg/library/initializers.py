@@ -13,14 +13,12 @@ from thalweg.base import shape as shapes
 from thalweg.base.dtypes import DType
 from thalweg.base.errors import UnimplementedError
 from thalweg.graph import registry
-from thalweg.graph.convert import constant, convert_to_tensor
+from thalweg.graph.convert import constant
 from thalweg.graph.emitter import emit
 from thalweg.graph.operation import Tensor
+from thalweg.library.fill_ops import ones, zeros
 from thalweg.library.framework import name_scope
-from thalweg.library.random_seed import get_seed
-
-# constants longer than this are made when the graph runs, and not written into it
-_MAX_CONSTANT_ELEMENTS = 1000
+from thalweg.library.random_ops import random_normal, random_uniform, truncated_normal
 
 
 class Initializer:
@@ -53,8 +51,7 @@ class zeros_initializer(Initializer):
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         """Zeros of that shape."""
-        wanted = self._type(dtype)
-        return _filled(b"" if wanted == dtypes.string else 0, shape, wanted, "zeros")
+        return zeros(shape, self._type(dtype))
 
     def get_config(self) -> dict[str, Any]:
         """What from_config takes."""
@@ -69,7 +66,7 @@ class ones_initializer(Initializer):
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         """Ones of that shape."""
-        return _filled(1, shape, self._type(dtype), "ones")
+        return ones(shape, self._type(dtype))
 
     def get_config(self) -> dict[str, Any]:
         """What from_config takes."""
@@ -117,7 +114,7 @@ class random_uniform_initializer(Initializer):
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         """Random numbers of that shape."""
-        return _random_uniform(shape, self.minval, self.maxval, self._type(dtype), self.seed)
+        return random_uniform(shape, self.minval, self.maxval, self._type(dtype), self.seed)
 
     def get_config(self) -> dict[str, Any]:
         """What from_config takes."""
@@ -137,7 +134,7 @@ class random_normal_initializer(Initializer):
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         """Random numbers of that shape."""
-        return _random_normal(shape, self.mean, self.stddev, self._type(dtype), self.seed)
+        return random_normal(shape, self.mean, self.stddev, self._type(dtype), self.seed)
 
     def get_config(self) -> dict[str, Any]:
         """What from_config takes."""
@@ -157,7 +154,7 @@ class truncated_normal_initializer(Initializer):
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         """Random numbers of that shape."""
-        return _truncated_normal(shape, self.mean, self.stddev, self._type(dtype), self.seed)
+        return truncated_normal(shape, self.mean, self.stddev, self._type(dtype), self.seed)
 
     def get_config(self) -> dict[str, Any]:
         """What from_config takes."""
@@ -176,7 +173,7 @@ class uniform_unit_scaling_initializer(Initializer):
         """Random numbers of that shape."""
         inputs = math.prod(_scale_shape(shape, partition_info)[:-1])
         limit = math.sqrt(3 / max(1.0, inputs)) * self.factor
-        return _random_uniform(shape, -limit, limit, self._type(dtype), self.seed)
+        return random_uniform(shape, -limit, limit, self._type(dtype), self.seed)
 
     def get_config(self) -> dict[str, Any]:
         """What from_config takes."""
@@ -219,12 +216,12 @@ class variance_scaling_initializer(Initializer):
         wanted = self._type(dtype)
         if self.distribution == "uniform":
             limit = math.sqrt(3.0 * variance)
-            return _random_uniform(shape, -limit, limit, wanted, self.seed)
+            return random_uniform(shape, -limit, limit, wanted, self.seed)
         if self.distribution == "untruncated_normal":
-            return _random_normal(shape, 0.0, math.sqrt(variance), wanted, self.seed)
+            return random_normal(shape, 0.0, math.sqrt(variance), wanted, self.seed)
         # the standard deviation of a normal distribution cut off at two of them
         stddev = math.sqrt(variance) / 0.87962566103423978
-        return _truncated_normal(shape, 0.0, stddev, wanted, self.seed)
+        return truncated_normal(shape, 0.0, stddev, wanted, self.seed)
 
     def get_config(self) -> dict[str, Any]:
         """What from_config takes."""
@@ -319,7 +316,7 @@ class orthogonal_initializer(Initializer):
             raise UnimplementedError(None, None, "orthogonal_initializer needs the op Qr")
         rows, columns = math.prod(dims[:-1]), dims[-1]
         flat = (max(rows, columns), min(rows, columns))
-        a = _random_normal(flat, 0.0, 1.0, self._type(dtype), self.seed)
+        a = random_normal(flat, 0.0, 1.0, self._type(dtype), self.seed)
         q, r = emit("Qr", a, full_matrices=False)
         # signs that make Q uniformly distributed
         q = emit("Mul", q, emit("Sign", emit("DiagPart", r)), name="mul")
@@ -331,63 +328,6 @@ class orthogonal_initializer(Initializer):
     def get_config(self) -> dict[str, Any]:
         """What from_config takes."""
         return {"gain": self.gain, "seed": self.seed, "dtype": self.dtype.name}
-
-
-# ---- the nodes, as tf.zeros, tf.random_uniform ... make them ---------------------------------------------
-
-
-def _filled(value: Any, shape: Any, dtype: DType, name: str) -> Tensor:
-    with name_scope(name) as scope:
-        dims = _dims(shape)
-        if math.prod(dims) < _MAX_CONSTANT_ELEMENTS:
-            fill = bool(value) if dtype.is_bool else value
-            return constant(fill, dtype, shape=dims, name=scope)
-        sizes = constant(dims, dtypes.int32, name="shape_as_tensor")
-        fill = constant(bool(value) if dtype.is_bool else value, dtype)
-        return emit("Fill", sizes, fill, name=scope)
-
-
-def _random_uniform(shape: Any, minval: Any, maxval: Any, dtype: DType, seed: int | None) -> Tensor:
-    if maxval is None:
-        if dtype.is_integer:
-            raise ValueError(f"Must specify maxval for integer dtype {dtype.name}")
-        maxval = 1
-    with name_scope("random_uniform") as scope:
-        sizes = _sizes(shape)
-        low = convert_to_tensor(minval, dtype, "min")
-        high = convert_to_tensor(maxval, dtype, "max")
-        seed1, seed2 = get_seed(seed)
-        if dtype.is_integer:
-            return emit("RandomUniformInt", sizes, low, high, seed=seed1, seed2=seed2, name=scope)
-        drawn = emit("RandomUniform", sizes, dtype=dtype, seed=seed1, seed2=seed2)
-        scaled = emit("Mul", drawn, emit("Sub", high, low, name="sub"), name="mul")
-        return emit("AddV2", scaled, low, name=scope)
-
-
-def _random_normal(shape: Any, mean: Any, stddev: Any, dtype: DType, seed: int | None) -> Tensor:
-    return _normal("RandomStandardNormal", "random_normal", shape, mean, stddev, dtype, seed)
-
-
-def _truncated_normal(shape: Any, mean: Any, stddev: Any, dtype: DType, seed: int | None) -> Tensor:
-    return _normal("TruncatedNormal", "truncated_normal", shape, mean, stddev, dtype, seed)
-
-
-def _normal(
-    op_type: str, name: str, shape: Any, mean: Any, stddev: Any, dtype: DType, seed: int | None
-) -> Tensor:
-    with name_scope(name) as scope:
-        sizes = _sizes(shape)
-        center = convert_to_tensor(mean, dtype, "mean")
-        spread = convert_to_tensor(stddev, dtype, "stddev")
-        seed1, seed2 = get_seed(seed)
-        drawn = emit(op_type, sizes, dtype=dtype, seed=seed1, seed2=seed2)
-        return emit("AddV2", emit("Mul", drawn, spread, name="mul"), center, name=scope)
-
-
-def _sizes(shape: Any) -> Tensor:
-    if isinstance(shape, Tensor):
-        return shape
-    return constant(np.array(_dims(shape), np.int32), dtypes.int32, name="shape")
 
 
 # ---- shapes ----------------------------------------------------------------------------------------------

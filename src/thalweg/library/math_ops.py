@@ -111,6 +111,9 @@ def div_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
         return emit("DivNoNan", x, y, name=named)
 
 
+divide_no_nan = div_no_nan
+
+
 def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     """x times y, and 0 where y is 0 even if x is infinite or NaN."""
     with scope(name, "multiply_no_nan") as named:
@@ -128,8 +131,7 @@ def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
 
 def mod(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The remainder of division that rounds down: it has y's sign, as in Python."""
-    with scope(name, "mod") as named:
-        return emit("FloorMod", x, y, name=named)
+    return emit("FloorMod", x, y, name=name)
 
 
 def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:

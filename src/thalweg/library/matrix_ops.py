@@ -190,7 +190,7 @@ def einsum(equation: str, *inputs: Any, name: str | None = None) -> Tensor:
     Without "->" the letters that occur once are kept, in alphabetical order. Errors: ValueError for a malformed
     equation, or one that doesn't fit the tensors.
     """
-    with scope(name, "einsum") as named:
+    with scope(name, "einsum"):
         left, arrow, output = equation.replace(" ", "").partition("->")
         terms = left.split(",")
         if len(terms) != len(inputs):
@@ -202,14 +202,42 @@ def einsum(equation: str, *inputs: Any, name: str | None = None) -> Tensor:
             output = ("..." if "..." in left else "") + "".join(
                 sorted(c for c in set(letters) if letters.count(c) == 1)
             )
-        # pairs from the left, so that each Einsum node has at most two inputs, as XLA and TensorFlow take
         while len(tensors) > 2:
-            kept = set("".join(terms[2:]) + output)
-            joint = "".join(dict.fromkeys((terms[0] + terms[1]).replace(".", "")))
-            middle = ("..." if "..." in terms[0] + terms[1] else "") + "".join(c for c in joint if c in kept)
-            pair = emit("Einsum", tensors[:2], equation=f"{terms[0]},{terms[1]}->{middle}")
-            tensors, terms = [pair, *tensors[2:]], [middle, *terms[2:]]
-        return emit("Einsum", tensors, equation=f"{','.join(terms)}->{output}", name=f"{named}Einsum")
+            i, j = _cheapest_pair(terms, tensors, output)
+            rest = [k for k in builtins.range(len(terms)) if k not in (i, j)]
+            middle = _joint(terms[i], terms[j], [terms[k] for k in rest], output)
+            pair = emit("Einsum", [tensors[i], tensors[j]], equation=f"{terms[i]},{terms[j]}->{middle}")
+            tensors = [*(tensors[k] for k in rest), pair]
+            terms = [*(terms[k] for k in rest), middle]
+        return emit("Einsum", tensors, equation=f"{','.join(terms)}->{output}")
+
+
+def _joint(a: str, b: str, others: list[str], output: str) -> str:
+    """The axes of the product of two terms that something else still needs."""
+    needed = set("".join(others) + output)
+    letters = "".join(c for c in dict.fromkeys((a + b).replace(".", "")) if c in needed)
+    return ("..." if "..." in a + b else "") + letters
+
+
+def _cheapest_pair(terms: list[str], tensors: list[Tensor], output: str) -> tuple[int, int]:
+    """The pair whose product is smallest beside what it replaces; unknown dimensions count as 1."""
+    sizes: dict[str, int] = {}
+    for term, tensor in zip(terms, tensors, strict=True):
+        shape = tensor._shape
+        if shape is None or "..." in term:
+            continue
+        sizes.update((c, d) for c, d in zip(term, shape, strict=True) if d is not None)
+
+    def size(term: str) -> int:
+        return int(np.prod([sizes.get(c, 1) for c in term if c != "."], dtype=np.int64))
+
+    def growth(pair: tuple[int, int]) -> int:
+        i, j = pair
+        others = [t for k, t in enumerate(terms) if k not in pair]
+        return size(_joint(terms[i], terms[j], others, output)) - size(terms[i]) - size(terms[j])
+
+    n = len(terms)
+    return min(((i, j) for i in builtins.range(n) for j in builtins.range(i + 1, n)), key=growth)
 
 
 def _check_letters(equation: str, terms: list[str], tensors: list[Tensor]) -> None:

@@ -52,6 +52,10 @@ def _sub(x: Tensor, y: Any, name: str) -> Tensor:
     return emit("Sub", x, y, name=name)
 
 
+def _mod(x: Tensor, y: Any, name: str) -> Tensor:
+    return emit("FloorMod", x, y, name=name)
+
+
 _BINARY: dict[str, BinaryFn] = {
     "add": _add,
     "sub": _sub,
@@ -59,7 +63,7 @@ _BINARY: dict[str, BinaryFn] = {
     "div": math_ops.div,
     "truediv": math_ops.truediv,
     "floordiv": math_ops.floordiv,
-    "mod": math_ops.mod,
+    "mod": _mod,
     "pow": math_ops.pow,
     "matmul": matmul,
     "and": _logical("LogicalAnd", "BitwiseAnd"),
@@ -72,7 +76,7 @@ def _left(function: BinaryFn, name: str) -> BinaryFn:
     """x.__op__(y)."""
 
     def operator(x: Tensor, y: Any) -> Any:
-        if isinstance(y, Tensor):
+        if isinstance(y, Tensor) and name != "xor":  # one of several nodes: the scope is for them
             return function(x, y, name=name)
         if isinstance(y, SparseTensor):
             return function(x, y, name=name) if name == "mul" else NotImplemented

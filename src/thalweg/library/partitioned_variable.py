@@ -48,7 +48,7 @@ class PartitionedVariable:
                 raise ValueError(f"All variables must have a save_slice_info available: {v.name}")
             if info.full_shape != self._shape.as_list():
                 raise ValueError(
-                    f"All variables' full shapes must match shape: {shape}; but '{v.name}' has {info.full_shape}"
+                    f"All variables' full shapes must match {shape}; but '{v.name}' has {info.full_shape}"
                 )
         self._variables = sorted(variable_list, key=lambda v: list(v._get_save_slice_info().var_offset))
         self._name = name
@@ -116,7 +116,7 @@ class PartitionedVariable:
 
     # ---- updates ---------------------------------------------------------------------------------------
 
-    def _each(self, update: Callable[[Variable, Any], Any], value: Any) -> list[Any]:
+    def _each(self, update: Callable[[Any, Any], Any], value: Any) -> list[Any]:
         axis = self._axis()
         if isinstance(value, PartitionedVariable | list):
             parts = list(value)

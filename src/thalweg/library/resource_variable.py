@@ -163,13 +163,13 @@ class BaseResourceVariable(Variable):
     def assign_add(
         self, delta: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
     ) -> Any:
-        """A node that adds delta; returns the variable as it is then; without read_value the operation."""
+        """A node that adds delta; returns the variable as it is then, or the operation (read_value)."""
         return self._update("AssignAddVariableOp", value=delta, name=name, read_value=read_value)
 
     def assign_sub(
         self, delta: Any, use_locking: bool | None = None, name: str | None = None, read_value: bool = True
     ) -> Any:
-        """A node that subtracts delta; returns the variable as it is then; without read_value the operation."""
+        """A node that subtracts delta; returns the variable as it is then, or the operation (read_value)."""
         return self._update("AssignSubVariableOp", value=delta, name=name, read_value=read_value)
 
     def _scatter(self, op_type: str, sparse_delta: Any, name: str | None) -> Any:

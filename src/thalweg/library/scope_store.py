@@ -205,7 +205,8 @@ class VariableScope:
                 arguments[key] = getattr(self, "_" + key)
 
     def _full_name(self, name: str | None) -> str:
-        return "/".join(part for part in (self._name, name) if part)
+        # an empty name gives "scope/": the variable takes the scope's own name, as slots do
+        return f"{self._name}/{name or ''}" if self._name else name or ""
 
 
 class ScopeStore(threading.local):

@@ -65,7 +65,7 @@ class SaveSliceInfo:
 
     @property
     def spec(self) -> str:
-        """The slice as checkpoints write it, "10 20 0,5:0,20": full shape, then offset and length per axis."""
+        """The slice as checkpoints write it: "10 20 0,5:0,20", full shape, offset and length per axis."""
         assert self.full_shape is not None and self.var_offset is not None and self.var_shape is not None
         full = "".join(f"{d} " for d in self.full_shape)
         return full + ":".join(f"{o},{n}" for o, n in zip(self.var_offset, self.var_shape, strict=True))
@@ -116,7 +116,7 @@ def _bound(creator: Creator, next_creator: Callable[..., Any]) -> Callable[..., 
 
 
 class _VariableType(type):
-    """tf.Variable(...) makes a variable of the kind that the program asked for; subclasses make themselves."""
+    """tf.Variable(...) makes a variable of the kind asked for; its subclasses make themselves."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is not Variable:
@@ -187,7 +187,7 @@ class Variable(metaclass=_VariableType):
     _synchronization = VariableSynchronization.AUTO
     _aggregation = VariableAggregation.NONE
     _constraint: Callable[[Tensor], Tensor] | None = None
-    _save_slice_info: SaveSliceInfo | None = None
+    _save_slice_info: Any = None  # a SaveSliceInfo, for a slice of a larger variable
     _initial_value: Tensor | None = None
     _safe_initial_value: Tensor | None = None
 
@@ -309,10 +309,10 @@ class Variable(metaclass=_VariableType):
         """What a fetch of the variable fetches."""
         raise NotImplementedError
 
-    def _get_save_slice_info(self) -> SaveSliceInfo | None:
+    def _get_save_slice_info(self) -> Any:
         return self._save_slice_info
 
-    def _set_save_slice_info(self, info: SaveSliceInfo) -> None:
+    def _set_save_slice_info(self, info: Any) -> None:
         self._save_slice_info = info
 
     def to_proto(self, export_scope: str | None = None) -> Any:
@@ -334,6 +334,12 @@ class Variable(metaclass=_VariableType):
         if result.op.type == "StridedSlice":
             result.assign = lambda value, name=None: self._assign_slice(result.op, value, name)
         return result
+
+    def batch_scatter_update(
+        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
+    ) -> Any:
+        """Replaces rows along the last axis of the indices, batch by batch."""
+        raise UnimplementedError(None, None, f"batch_scatter_update of {self.name}: use scatter_nd_update")
 
     def _assign_slice(self, read: Operation, value: Any, name: str | None) -> Any:
         raise NotImplementedError
@@ -444,7 +450,7 @@ def check_conversion(variable: Variable, dtype: DType | None) -> None:
         )
 
 
-def slice_arguments(read: Operation) -> tuple[list[Tensor], dict[str, int]]:
+def slice_arguments(read: Operation) -> tuple[list[Tensor], dict[str, Any]]:
     """The begin, end and strides of a StridedSlice node, and its masks: to assign to what it reads."""
     masks = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
     return list(read.inputs[1:]), {m: read._attrs[m] for m in masks}

@@ -234,7 +234,7 @@ class VariableStore:
             )
         assert partitions is not None
         self._check_slices(name, partitions)
-        full_shape = whole.as_list()
+        full_shape = [d for d in whole.as_list() if d is not None]
         parts = []
         for i, (offset, size) in enumerate(_slices(full_shape, partitions)):
             part_name = f"{name}/part_{i}"

@@ -11,6 +11,7 @@ from thalweg.graph.emitter import emit
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.library import framework, grouping, variable_base
 from thalweg.library.framework import name_scope
+from thalweg.library.gathering_ops import boolean_mask
 from thalweg.library.graph_keys import GraphKeys
 from thalweg.library.partitioned_variable import PartitionedVariable
 from thalweg.library.ref_variable import RefVariable
@@ -204,6 +205,4 @@ def report_uninitialized_variables(
                 return emit.constant([], dtypes.string)
             missing = emit("LogicalNot", emit("Pack", initialized, name="stack"))
             names = emit.constant([v.op.name for v in variables])
-            with name_scope("boolean_mask"):
-                rows = emit("Squeeze", emit("Where", missing), squeeze_dims=[1])
-                return emit("GatherV2", names, rows, 0)
+            return boolean_mask(names, missing)

@@ -20,7 +20,7 @@ def is_host(*values: Any) -> bool:
     return all(isinstance(v, np.ndarray | np.generic) for v in values)
 
 
-def fail_unless(ok: bool, message: Callable[[], str]) -> None:
+def fail_unless(ok: bool, message: Callable[..., str]) -> None:
     """InvalidArgumentError for what is wrong with shapes or known values, which needs no run to be seen."""
     if not ok:
         checks.require(False, message)
@@ -34,7 +34,8 @@ def ints(value: Any) -> list[int]:
 def normal_axis(axis: int, rank: int, what: str = "axis") -> int:
     """An axis counted from the front. InvalidArgumentError where it is out of range."""
     fail_unless(
-        -rank <= axis < rank, lambda: f"{what} = {axis} is not in [-{rank}, {rank}): the input has rank {rank}"
+        -rank <= axis < rank,
+        lambda: f"{what} = {axis} is not in [-{rank}, {rank}): the input has rank {rank}",
     )
     return axis % rank if rank else 0
 
@@ -86,7 +87,9 @@ def reverse(x: Any, axes: Sequence[int]) -> Any:
     return np.flip(x, tuple(axes)) if is_host(x) else lax.rev(x, tuple(axes))
 
 
-def pad(x: Any, value: Any, low: Sequence[int], high: Sequence[int], interior: Sequence[int] | None = None) -> Any:
+def pad(
+    x: Any, value: Any, low: Sequence[int], high: Sequence[int], interior: Sequence[int] | None = None
+) -> Any:
     """x with `value` before, behind, and between its elements."""
     gaps = interior or [0] * np.ndim(x)
     if not is_host(x, value):
@@ -109,7 +112,7 @@ def full(shape: Sequence[int], value: Any, dtype: Any, like: Any) -> Any:
 
 def zero(dtype: Any) -> Any:
     """The zero of a NumPy type, as a scalar array; for strings the empty one."""
-    return np.array(b"", object) if dtype == object else np.zeros((), dtype)
+    return np.array(b"", object) if np.dtype(dtype).kind == "O" else np.zeros((), dtype)
 
 
 def select(mask: Any, yes: Any, no: Any, shape: Sequence[int]) -> Any:

@@ -1,8 +1,10 @@
-"""Batch normalisation over all axes but the channels, as TensorFlow's FusedBatchNormV3 and its gradient on the CPU.
+"""Batch normalisation over all axes but the channels, as TensorFlow's FusedBatchNormV3 and its gradient on
+the CPU.
 
-Pure and traceable. Statistics and reserves are float32 whatever x is. Sums are matrix products: see channel_sums
-(64x32x32x16, forward 0.83 ms and gradient 0.86, with reductions 1.9 and 1.9).
+Pure and traceable. Statistics and reserves are float32 whatever x is. Sums are matrix products: see
+channel_sums (64x32x32x16, forward 0.83 ms and gradient 0.86, with reductions 1.9 and 1.9).
 """
+
 import math
 
 import jax.numpy as jnp
@@ -27,13 +29,24 @@ def _sums(x, data_format):
     return jnp.sum(x, tuple(a for a in range(x.ndim) if a != channel))
 
 
-def fused_batch_norm(x, scale, offset, mean, variance, *, epsilon=1e-4, exponential_avg_factor=1.0,
-                     data_format="NHWC", is_training=True):
+def fused_batch_norm(
+    x,
+    scale,
+    offset,
+    mean,
+    variance,
+    *,
+    epsilon=1e-4,
+    exponential_avg_factor=1.0,
+    data_format="NHWC",
+    is_training=True,
+):
     """(y, batch_mean, batch_variance, reserve_1, reserve_2, reserve_3).
 
     Training: y uses the batch's mean and (biased) variance, which are reserve_1 and reserve_2. batch_mean and
-    batch_variance (n/(n-1) times as large) are blended into `mean` and `variance` by exponential_avg_factor, which at 1
-    ignores those two (they may be empty). Inference: all of them are `mean` and `variance`. reserve_3 is empty.
+    batch_variance (n/(n-1) times as large) are blended into `mean` and `variance` by
+    exponential_avg_factor, which at 1 ignores those two (they may be empty). Inference: all of them are
+    `mean` and `variance`. reserve_3 is empty.
     """
     dtype, x = x.dtype, lax.convert_element_type(x, np.float32)
     count, spread = _channels(x.shape, data_format)
@@ -56,8 +69,9 @@ def fused_batch_norm(x, scale, offset, mean, variance, *, epsilon=1e-4, exponent
     return lax.convert_element_type(y, dtype), new_mean, new_variance, m, v, nothing
 
 
-def fused_batch_norm_grad(y_backprop, x, scale, reserve_1, reserve_2, *, epsilon=1e-4, data_format="NHWC",
-                          is_training=True):
+def fused_batch_norm_grad(
+    y_backprop, x, scale, reserve_1, reserve_2, *, epsilon=1e-4, data_format="NHWC", is_training=True
+):
     """(x_backprop, scale_backprop, offset_backprop); the reserves are fused_batch_norm's."""
     dtype = x.dtype
     x, dy = lax.convert_element_type(x, np.float32), lax.convert_element_type(y_backprop, np.float32)

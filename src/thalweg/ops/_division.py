@@ -38,8 +38,10 @@ def _all(condition: Any) -> Any:
     return lax.reduce_and(condition, tuple(range(condition.ndim)))
 
 
-def _require_divisor(y: Any) -> None:
+def _require_divisor(x: Any, y: Any) -> None:
     """The divisor has no zero. Known ones are looked at now, so that no check is left in the executable."""
+    if x.size == 0:  # nothing is divided
+        return
     if isinstance(y, np.ndarray):
         checks.require(bool(np.all(y != 0)), lambda: "Integer division by zero")
         return
@@ -56,7 +58,7 @@ def floor_div(x: Any, y: Any) -> Any:
     """floor(x / y)."""
     if not is_integer(x):
         return lax.floor(lax.div(x, y))
-    _require_divisor(y)
+    _require_divisor(x, y)
     quotient = lax.div(x, y)
     if x.dtype.kind == "u":
         return quotient
@@ -69,14 +71,14 @@ def floor_div_host(x: np.ndarray, y: np.ndarray) -> Any:
     """floor(x / y)."""
     if not is_integer(x):
         return np.floor(x / y)
-    _require_divisor(y)
+    _require_divisor(x, y)
     return np.floor_divide(x, y)
 
 
 def truncate_div(x: Any, y: Any) -> Any:
     """x / y without its fraction."""
     if is_integer(x):
-        _require_divisor(y)
+        _require_divisor(x, y)
         return lax.div(x, y)
     quotient = lax.div(x, y)
     return lax.select(lax.lt(quotient, lax.full_like(quotient, 0)), lax.ceil(quotient), lax.floor(quotient))
@@ -86,7 +88,7 @@ def truncate_div_host(x: np.ndarray, y: np.ndarray) -> Any:
     """x / y without its fraction."""
     if not is_integer(x):
         return np.trunc(x / y)
-    _require_divisor(y)
+    _require_divisor(x, y)
     quotient = np.floor_divide(x, y)
     up = (np.remainder(x, y) != 0) & ((x < 0) != (y < 0))
     return quotient + up.astype(quotient.dtype)
@@ -110,7 +112,7 @@ def real_div_host(x: np.ndarray, y: np.ndarray) -> Any:
 def floor_mod(x: Any, y: Any) -> Any:
     """The remainder with the divisor's sign."""
     if is_integer(x):
-        _require_divisor(y)
+        _require_divisor(x, y)
     remainder = lax.rem(x, y)
     if x.dtype.kind == "u":
         return remainder
@@ -122,7 +124,7 @@ def floor_mod(x: Any, y: Any) -> Any:
 def floor_mod_host(x: np.ndarray, y: np.ndarray) -> Any:
     """The remainder with the divisor's sign."""
     if is_integer(x):
-        _require_divisor(y)
+        _require_divisor(x, y)
     remainder = np.fmod(x, y)
     wrong = (remainder != 0) & ((remainder < 0) != (y < 0))
     return np.where(wrong, remainder + y, remainder)
@@ -131,14 +133,14 @@ def floor_mod_host(x: np.ndarray, y: np.ndarray) -> Any:
 def truncate_mod(x: Any, y: Any) -> Any:
     """The remainder with the dividend's sign."""
     if is_integer(x):
-        _require_divisor(y)
+        _require_divisor(x, y)
     return lax.rem(x, y)
 
 
 def truncate_mod_host(x: np.ndarray, y: np.ndarray) -> Any:
     """The remainder with the dividend's sign."""
     if is_integer(x):
-        _require_divisor(y)
+        _require_divisor(x, y)
     return np.fmod(x, y)
 
 

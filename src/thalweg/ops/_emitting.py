@@ -18,30 +18,22 @@ def beside(tensor: Tensor) -> AbstractContextManager[Any]:
     return scope
 
 
-def _bound(emit: Emitter, value: Any, name: str) -> Tensor:
-    if isinstance(value, Tensor):
-        result: Tensor = emit("Pack", [value], name=name)
-        return result
-    return emit.constant([value], dtypes.int32, name=name)
-
-
 def _slice_node(emit: Emitter, x: Tensor, begin: Any, end: Any, **masks: int) -> Tensor:
     with get_default_graph().name_scope("strided_slice") as scope:
-        bounds = [_bound(emit, begin, "stack"), _bound(emit, end, "stack_1"), _bound(emit, 1, "stack_2")]
+        if end is None:
+            end = emit("AddV2", begin, 1, name="add")
+        kind = next((v._dtype.base_dtype for v in (begin, end) if isinstance(v, Tensor)), dtypes.int32)
+        bounds = [
+            emit("Pack", [v], name=name) if isinstance(v, Tensor) else emit.constant([v], kind, name=name)
+            for v, name in ((begin, "stack"), (end, "stack_1"), (1, "stack_2"))
+        ]
         result: Tensor = emit("StridedSlice", x, *bounds, name=scope, **masks)
     return result
 
 
 def element(emit: Emitter, x: Tensor, i: Any) -> Tensor:
     """x[i] along the first axis."""
-    if not isinstance(i, Tensor):
-        return _slice_node(emit, x, i, i + 1, shrink_axis_mask=1)
-    with get_default_graph().name_scope("strided_slice") as scope:
-        begin = emit("Pack", [i], name="stack")
-        end = emit("Pack", [emit("AddV2", i, 1, name="add")], name="stack_1")
-        step = emit.constant([1], dtypes.int32, name="stack_2")
-        result: Tensor = emit("StridedSlice", x, begin, end, step, shrink_axis_mask=1, name=scope)
-    return result
+    return _slice_node(emit, x, i, None if isinstance(i, Tensor) else i + 1, shrink_axis_mask=1)
 
 
 def head(emit: Emitter, x: Tensor, n: Any) -> Tensor:
@@ -78,7 +70,8 @@ def stack(emit: Emitter, values: list[Any], axis: int = 0) -> Tensor:
     with get_default_graph().name_scope("stack") as scope:
         wanted = next((v.dtype for v in values if isinstance(v, Tensor)), dtypes.int32)
         items = [
-            v if isinstance(v, Tensor) else emit.constant(v, wanted, name=str(i)) for i, v in enumerate(values)
+            v if isinstance(v, Tensor) else emit.constant(v, wanted, name=str(i))
+            for i, v in enumerate(values)
         ]
         result: Tensor = emit("Pack", items, axis=axis, name=scope)
     return result

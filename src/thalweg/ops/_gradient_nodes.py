@@ -19,24 +19,31 @@ from thalweg.graph.operation import Tensor
 SMALL = 1000
 
 
+def _binary(emit: Emitter, op_type: str, name: str, a: Any, b: Any) -> Tensor:
+    """As Python's operators on tensors: a number takes the type of the tensor beside it."""
+    if isinstance(a, Tensor | IndexedSlices):
+        return emit(op_type, a, b, name=name)  # type: ignore[no-any-return]
+    return emit(op_type, a, b, name=name, T=b._dtype.base_dtype)  # type: ignore[no-any-return]
+
+
 def mul(emit: Emitter, a: Any, b: Any) -> Tensor:
     """a * b."""
-    return emit("Mul", a, b, name="mul")  # type: ignore[no-any-return]
+    return _binary(emit, "Mul", "mul", a, b)
 
 
 def add(emit: Emitter, a: Any, b: Any) -> Tensor:
     """a + b."""
-    return emit("AddV2", a, b, name="add")  # type: ignore[no-any-return]
+    return _binary(emit, "AddV2", "add", a, b)
 
 
 def sub(emit: Emitter, a: Any, b: Any) -> Tensor:
     """a - b."""
-    return emit("Sub", a, b, name="sub")  # type: ignore[no-any-return]
+    return _binary(emit, "Sub", "sub", a, b)
 
 
 def truediv(emit: Emitter, a: Any, b: Any) -> Tensor:
     """a / b of floating numbers."""
-    return emit("RealDiv", a, b, name="truediv")  # type: ignore[no-any-return]
+    return _binary(emit, "RealDiv", "truediv", a, b)
 
 
 def neg(emit: Emitter, x: Any) -> Any:
@@ -63,9 +70,28 @@ def ones_like(emit: Emitter, x: Tensor, dtype: Any = None) -> Tensor:
     """Ones of x's shape and of x's type, or another."""
     wanted = x._dtype.base_dtype if dtype is None else dtype
     with get_default_graph().name_scope("ones_like") as scope:
-        dims = emit.shape(x)
-        one = emit.constant(np.ones((), wanted.as_numpy_dtype))
-        return emit("Fill", dims, one, name=scope)  # type: ignore[no-any-return]
+        known = shapes.is_fully_defined(x._shape)
+        dims = emit.shape(x, name="Shape/shape_as_tensor" if known else None)
+        return _fill(emit, dims, np.ones((), wanted.as_numpy_dtype), scope)
+
+
+def ones(emit: Emitter, dims: Any, dtype: Any) -> Tensor:
+    """Ones of a shape that is a tensor, or a list with a tensor in it."""
+    with get_default_graph().name_scope("ones") as scope:
+        if isinstance(dims, list):
+            dims = emit("Pack", dims, name="packed")
+        return _fill(emit, dims, np.ones((), dtype.as_numpy_dtype), scope)
+
+
+def zeros(emit: Emitter, dims: Tensor, dtype: Any) -> Tensor:
+    """Zeros of a shape that is a tensor."""
+    with get_default_graph().name_scope("zeros") as scope:
+        return _fill(emit, dims, np.zeros((), dtype.as_numpy_dtype), scope)
+
+
+def _fill(emit: Emitter, dims: Tensor, value: np.ndarray, name: str) -> Tensor:
+    constant = emit.constant(value)
+    return emit("Fill", dims, constant, name=name)  # type: ignore[no-any-return]
 
 
 def cast(emit: Emitter, x: Tensor, dtype: Any) -> Tensor:
@@ -146,7 +172,7 @@ def reduced_shape(emit: Emitter, input_shape: Tensor, axes: Tensor) -> Any:
     axes = emit("FloorMod", emit("AddV2", axes, rank, name="add"), rank, name="mod")
     axes_shape = emit.shape(axes)
     every = emit("Range", 0, rank, 1, name="range", Tidx=index)
-    ones = emit("Fill", axes_shape, np.ones((), np.int32), name="ones")
+    kept = ones(emit, axes_shape, dtypes.int32)
     if index == dtypes.int64:  # TensorFlow's DynamicStitch takes int32 positions only
         every, axes = emit("Cast", every, DstT=dtypes.int32), emit("Cast", axes, DstT=dtypes.int32)
-    return emit("DynamicStitch", [every, axes], [input_shape, ones])
+    return emit("DynamicStitch", [every, axes], [input_shape, kept])

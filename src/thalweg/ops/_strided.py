@@ -36,7 +36,7 @@ class Range:
 
 @dataclass(slots=True)
 class Plan:
-    """ranges: one per input dimension. order: the output's dimensions: of the input, or None for a new one."""
+    """ranges: one per input dimension. order: the output's dimensions, by the input's; None: a new one."""
 
     ranges: list[Range]
     order: list[int | None]

@@ -26,7 +26,7 @@ from thalweg.ops._broadcast import (
     same_type,
     together,
 )
-from thalweg.ops._gradient_nodes import reduce_to_inputs, sum_over, zeros_like
+from thalweg.ops._gradient_nodes import reduce_to_inputs, sum_over, zeros, zeros_like
 from thalweg.ops._types import NUMBER, REAL
 
 _TRUTH = NotDifferentiable("a truth value")
@@ -222,8 +222,8 @@ def _select_host(condition: np.ndarray, t: np.ndarray, e: np.ndarray) -> np.ndar
 
 def _select_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Any]:
     condition, t = op._inputs[0], op._inputs[1]
-    zeros = zeros_like(emit, t)
-    return [None, emit("Select", condition, dy, zeros), emit("Select", condition, zeros, dy)]
+    nothing = zeros_like(emit, t)
+    return [None, emit("Select", condition, dy, nothing), emit("Select", condition, nothing, dy)]
 
 
 select = define_op(
@@ -249,8 +249,8 @@ def _select_v2_host(condition: np.ndarray, t: np.ndarray, e: np.ndarray) -> np.n
 
 def _select_v2_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Any]:
     condition, t, e = op._inputs
-    zeros = emit.constant(np.zeros((), dy._dtype.as_numpy_dtype), name="zeros")
-    gt, ge = emit("SelectV2", condition, dy, zeros), emit("SelectV2", condition, zeros, dy)
+    nothing = emit.constant(np.zeros((), dy._dtype.as_numpy_dtype), name="zeros")
+    gt, ge = emit("SelectV2", condition, dy, nothing), emit("SelectV2", condition, nothing, dy)
     output = op._outputs[0]
     gt, _ = reduce_to_inputs(emit, t, output, gt, None)
     ge, _ = reduce_to_inputs(emit, e, output, ge, None)
@@ -294,12 +294,12 @@ def _clip_host(t: np.ndarray, low: np.ndarray, high: np.ndarray) -> Any:
 def _clip_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Any]:
     x, low, high = op._inputs
     sx, sy, sz = emit.shape(x), emit.shape(low), emit.shape(high)
-    zeros = zeros_like(emit, dy)
+    nothing = zeros(emit, emit.shape(dy), dy._dtype.base_dtype)
     below, above = emit("Less", x, low), emit("Greater", x, high)
     _, by_low = emit("BroadcastGradientArgs", sx, sy)
     _, by_high = emit("BroadcastGradientArgs", sx, sz)
-    gx = emit("Select", emit("LogicalOr", below, above), zeros, dy)
-    gy, gz = emit("Select", below, dy, zeros), emit("Select", above, dy, zeros)
+    gx = emit("Select", emit("LogicalOr", below, above), nothing, dy)
+    gy, gz = emit("Select", below, dy, nothing), emit("Select", above, dy, nothing)
     return [gx, sum_over(emit, gy, by_low, sy), sum_over(emit, gz, by_high, sz)]
 
 

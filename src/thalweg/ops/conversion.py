@@ -44,7 +44,7 @@ def _cast(x: Any, *, DstT: np.dtype, Truncate: bool) -> Any:
     _require_numbers(np.dtype(x.dtype), DstT)
     if x.dtype == DstT:
         return x
-    if x.dtype.kind == "c" and DstT.kind not in "cb":
+    if x.dtype.kind == "c" and DstT.kind != "c":
         x = lax.real(x)
     if DstT == np.bool_:
         return lax.ne(x, lax.full_like(x, 0))
@@ -72,7 +72,7 @@ def _cast_host(x: np.ndarray, *, DstT: np.dtype, Truncate: bool) -> np.ndarray:
     _require_numbers(x.dtype, DstT)
     if x.dtype == DstT:
         return x
-    if x.dtype.kind == "c" and DstT.kind not in "cb":
+    if x.dtype.kind == "c" and DstT.kind != "c":
         x = x.real
     if DstT == np.bool_:
         return np.asarray(x != 0)

@@ -1,4 +1,7 @@
-"""Diagonals: Diag, MatrixDiag, MatrixSetDiag, MatrixBandPart. Source: TensorFlow's matrix_diag_op.cc and others."""
+"""Diagonals: Diag, MatrixDiag, MatrixSetDiag, MatrixBandPart.
+
+Source: TensorFlow's diag_op.cc, matrix_diag_op.cc, matrix_set_diag_op.cc, matrix_band_part_op.cc.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from thalweg.kernel.convention import traceable
 from thalweg.ops import _arrays as arrays
 from thalweg.ops._arrays import fail_unless, is_host, shape_text
 from thalweg.ops._emitting import beside, concat
+from thalweg.ops._gradient_nodes import zeros_like
 from thalweg.ops._types import INDEX
 
 _DIAG_TYPES = "{bfloat16, half, float, double, int32, int64, complex64, complex128}"
@@ -39,7 +43,8 @@ def _on_diagonal(diagonal: Any) -> Any:
     """[..., n] as the main diagonal of [..., n, n]."""
     n = np.shape(diagonal)[-1]
     shape = (*np.shape(diagonal), n)
-    return _set_diagonal(arrays.full(shape, arrays.zero(diagonal.dtype)[()], diagonal.dtype, diagonal), diagonal)
+    zeros = arrays.full(shape, arrays.zero(diagonal.dtype)[()], diagonal.dtype, diagonal)
+    return _set_diagonal(zeros, diagonal)
 
 
 def _diagonal_of(x: Any) -> Any:
@@ -137,7 +142,7 @@ def _matrix_diag_part_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list
     s = op.inputs[0]._shape
     if s is not None and s[-1] is not None and s[-1] == s[-2]:
         return [emit("MatrixDiag", dy)]
-    return [emit("MatrixSetDiag", emit("ZerosLike", op.inputs[0], name="zeros_like"), dy)]
+    return [emit("MatrixSetDiag", zeros_like(emit, op.inputs[0]), dy)]
 
 
 define_op(
@@ -170,8 +175,8 @@ def _matrix_set_diag_kernel(x: Any, diagonal: Any) -> Any:
     wanted = (*shape[:-2], min(shape[-2:]))
     fail_unless(
         tuple(np.shape(diagonal)) == wanted,
-        lambda: "must have diagonal.shape == input.shape[:-2] + min(input.shape[-2:]), but received input shape: "
-        f"{shape_text(shape)} and diagonal shape: {shape_text(np.shape(diagonal))}",
+        lambda: "must have diagonal.shape == input.shape[:-2] + min(input.shape[-2:]), but received input "
+        f"shape: {shape_text(shape)} and diagonal shape: {shape_text(np.shape(diagonal))}",
     )
     return _set_diagonal(x, diagonal)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jax import lax
 
+from thalweg.graph.convert import get_default_graph
 from thalweg.graph.emitter import Emitter
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.registry import GradientFn, NotDifferentiable, OpRecord, define_op
@@ -242,7 +243,8 @@ def _x_op_y_gradient(op_type: str, partial_y: Callable[[Emitter, Tensor, Tensor]
         x, y = op._inputs
         sx, sy = emit.shape(x), emit.shape(y)
         rx, ry = emit("BroadcastGradientArgs", sx, sy)
-        zero = emit.constant(0.0, x._dtype.base_dtype, name="Cast")
+        with get_default_graph().name_scope("Cast"):
+            zero = emit.constant(0.0, x._dtype.base_dtype, name="x")
         not_zero = cast(emit, emit("NotEqual", x, zero), x._dtype)
         by_x = emit(op_type, not_zero, y)
         by_y = partial_y(emit, x, y)

@@ -69,15 +69,14 @@ def _round(x: Any) -> Any:
 
 
 def _sigmoid_grad(y: Any, dy: Any) -> Any:
-    y = conjugate(y)
     return lax.mul(lax.mul(dy, lax.sub(lax.full_like(y, 1), y)), y)
 
 
 def _tanh_grad(y: Any, dy: Any) -> Any:
-    y = conjugate(y)
     return lax.mul(dy, lax.sub(lax.full_like(y, 1), lax.mul(y, y)))
 
 
+# the gradients of Sigmoid and Tanh pass the conjugate of y, those of the following pass y: as TensorFlow
 def _sqrt_grad(y: Any, dy: Any) -> Any:
     return lax.div(lax.mul(dy, lax.full_like(dy, 0.5)), conjugate(y))
 

@@ -41,7 +41,9 @@ def _fill_kernel(dims: Any, value: Any) -> Any:
 
 def _fill_value(op: Operation) -> Shape:
     n = op._outputs[0]._shape
-    return None if n is None or len(n) != 1 or n[0] is None else (shape_value_of_scalar(op._inputs[1]),) * n[0]
+    if n is None or len(n) != 1 or n[0] is None:
+        return None
+    return (shape_value_of_scalar(op._inputs[1]),) * n[0]
 
 
 define_op(
@@ -58,7 +60,7 @@ define_op(
 
 
 def _all_axes(emit: Any, x: Any) -> Any:
-    if x._shape is not None:
+    if x._shape:
         return emit.constant(np.arange(len(x._shape), dtype=np.int32), name="Const")
     return emit("Range", 0, emit.rank(x), 1, name="range")
 

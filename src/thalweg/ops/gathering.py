@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
-from thalweg.base import dtypes, shape as shapes
+from thalweg.base import dtypes
+from thalweg.base import shape as shapes
 from thalweg.base.shape import Dim, Shape
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.emitter import Emitter
@@ -19,11 +18,10 @@ from thalweg.graph.shape_context import (
     constant_value,
     constant_value_as_shape,
 )
-from thalweg.kernel import checks
 from thalweg.kernel.convention import traceable
-from thalweg.ops import _arrays as arrays
-from thalweg.ops._arrays import fail_unless, is_host, normal_axis, position_text, shape_text
+from thalweg.ops._arrays import fail_unless, normal_axis
 from thalweg.ops._emitting import beside, concat, dense, element, head, tail
+from thalweg.ops._rows import gather
 from thalweg.ops._types import INDEX
 
 
@@ -58,69 +56,10 @@ def _gather_v2_shape(c: ShapeContext) -> list[Shape]:
 
 def _batch_dims(batch: int, indices_rank: int) -> int:
     if not -indices_rank <= batch <= indices_rank:
-        raise ValueError(f"Expected batch_dims in the range [{-indices_rank}, {indices_rank}], but got {batch}")
+        raise ValueError(
+            f"Expected batch_dims in the range [{-indices_rank}, {indices_rank}], but got {batch}"
+        )
     return batch + indices_rank if batch < 0 else batch
-
-
-def require_in_range(indices: Any, limit: int) -> None:
-    """InvalidArgumentError that shows the first of these indices that is not in [0, limit)."""
-    if not np.size(indices):
-        return
-    shape = np.shape(indices)
-
-    def message(at: np.ndarray, value: np.ndarray) -> str:
-        return f"indices{position_text(shape, int(at))} = {value} is not in [0, {limit})"
-
-    if is_host(indices):
-        flat = np.asarray(indices).reshape(-1)
-        bad = (flat < 0) | (flat >= limit)
-        first = int(np.argmax(bad))
-        checks.require(not bad.any(), message, np.asarray(first), flat[first])
-        return
-    flat = lax.reshape(indices, (int(np.prod(shape)),))
-    bad = (flat < 0) | (flat >= limit)
-    first = jnp.argmax(bad)
-    checks.require(jnp.logical_not(jnp.any(bad)), message, first, flat[first])
-
-
-def gather(params: Any, indices: Any, axis: int = 0, batch: int = 0) -> Any:
-    """params with the dimension `axis` replaced by those of `indices`, the first `batch` of which are common."""
-    p, i = tuple(np.shape(params)), tuple(np.shape(indices))
-    fail_unless(
-        p[:batch] == i[:batch],
-        lambda: f"params.shape{shape_text(p)} and indices.shape{shape_text(i)} differ in the first {batch} dimensions",
-    )
-    require_in_range(indices, p[axis])
-    out = (*p[:axis], *i[batch:], *p[axis + 1 :])
-    if 0 in out or p[axis] == 0:
-        return arrays.full(out, arrays.zero(params.dtype)[()], params.dtype, params)
-    if is_host(params, indices):
-        return _host_gather(np.asarray(params), np.asarray(indices), axis, batch)
-    if not is_host(indices) and indices.dtype not in (np.int32, np.int64):
-        indices = lax.convert_element_type(indices, np.int32)
-    inner = len(i) - batch
-    numbers = lax.GatherDimensionNumbers(
-        offset_dims=(*range(batch, axis), *range(axis + inner, axis + inner + len(p) - axis - 1)),
-        collapsed_slice_dims=(axis,),
-        start_index_map=(axis,),
-        operand_batching_dims=tuple(range(batch)),
-        start_indices_batching_dims=tuple(range(batch)),
-    )
-    sizes = tuple(1 if d == axis or d < batch else n for d, n in enumerate(p))
-    return lax.gather(
-        params, arrays.reshape(indices, (*i, 1)), numbers, sizes, mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS
-    )
-
-
-def _host_gather(params: np.ndarray, indices: np.ndarray, axis: int, batch: int) -> np.ndarray:
-    if not batch:
-        return np.take(params, indices, axis)
-    lead = params.shape[:batch]
-    rows = [np.take(params[at], indices[at], axis - batch) for at in np.ndindex(*lead)]
-    stacked = np.empty((len(rows), *rows[0].shape), params.dtype)
-    for n, row in enumerate(rows):
-        stacked[n] = row
-    return stacked.reshape(*lead, *rows[0].shape)
 
 
 def _gather_kernel(params: Any, indices: Any) -> Any:
@@ -253,8 +192,8 @@ def _batch_indices(emit: Emitter, shape: Tensor, indices: Tensor, batch: int) ->
         offsets = emit("Mul", emit("Range", start, n, one, name="range"), step, name="mul")
         n32 = n if kind == dtypes.int32 else emit("Cast", n, DstT=dtypes.int32)
         behind = emit("Sub", emit.rank(indices), dim, name="sub")
-        ones = emit("Fill", emit("ExpandDims", behind, 0), 1)
-        dim_shape = concat(emit, [emit("Pack", [*[1] * (dim - 1), n32]), ones], 0)
+        before, after = emit("Tile", [1], [dim - 1]), emit("Tile", [1], [behind])
+        dim_shape = concat(emit, [before, [n32], after], 0)
         indices = emit("AddV2", indices, emit("Reshape", offsets, dim_shape), name="add")
     return indices
 

@@ -100,6 +100,9 @@ define_op(
 
 
 def _check_numerics_kernel(x: Any, *, message: str) -> Any:
+    nan: Any
+    inf: Any
+    ok: Any
     if is_host(x):
         nan, inf = np.isnan(x).any(), np.isinf(x).any()
         ok = np.bool_(not nan and not inf)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from thalweg.base import dtypes
 from thalweg.base import shape as shapes
 from thalweg.base.shape import Dim, Shape
 from thalweg.graph.composite import IndexedSlices
@@ -63,7 +64,7 @@ def _concat_kernel(values: Sequence[Any], axis: Any) -> Any:
     at = normal_axis(int(np.asarray(axis).reshape(())), len(first), "ConcatOp : concatenation axis")
     for i, v in enumerate(values):
         s = np.shape(v)
-        fits = len(s) == len(first) and all(a == b for j, (a, b) in enumerate(zip(s, first, strict=True)) if j != at)
+        fits = len(s) == len(first) and s[:at] == first[:at] and s[at + 1 :] == first[at + 1 :]
         fail_unless(
             fits,
             lambda i=i, s=s: "ConcatOp : Dimension of inputs should match: shape[0] = "
@@ -102,6 +103,8 @@ def _concat_gradient(
         return [grad]
     if isinstance(grad, IndexedSlices):
         return _concat_sparse_gradient(emit, values, axis, grad)
+    if axis._dtype.base_dtype != dtypes.int32:
+        axis = emit("Cast", axis, DstT=dtypes.int32)
     dim = emit("FloorMod", axis, emit.rank(values[0]), name="mod")
     sizes = _input_shapes(emit, values)
     if len(sizes) > 16:  # where one Split is quicker than many slices
@@ -264,7 +267,9 @@ def _unpack_shape(c: ShapeContext) -> list[Shape]:
         return [None] * num
     axis = c.attr("axis")
     if not -len(s) <= axis < len(s):
-        raise ValueError(f"Invalid axis {axis}: must be in [{-len(s)}, {len(s)}) for an input of rank {len(s)}")
+        raise ValueError(
+            f"Invalid axis {axis}: must be in [{-len(s)}, {len(s)}) for an input of rank {len(s)}"
+        )
     axis %= len(s)
     if s[axis] not in (None, num):
         raise ValueError(f"Dimension must be {num} but is {s[axis]}: axis {axis} of the input")

@@ -17,6 +17,7 @@ from thalweg.kernel import checks
 from thalweg.kernel.convention import traceable
 from thalweg.ops._broadcast import broadcast_shapes, broadcast_to
 from thalweg.ops._broadcast import conj as conjugate
+from thalweg.ops._emitting import head
 from thalweg.ops._gradient_nodes import conj, sum_over
 
 
@@ -141,7 +142,7 @@ def _batch_v2_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Tensor]
     if _needs_no_sum(x._shape, y._shape):
         return grads
     sx, sy = emit.shape(x), emit.shape(y)
-    rx, ry = emit("BroadcastGradientArgs", _batch_dims(emit, sx), _batch_dims(emit, sy))
+    rx, ry = emit("BroadcastGradientArgs", head(emit, sx, -2), head(emit, sy, -2))
     return [sum_over(emit, grads[0], rx, sx), sum_over(emit, grads[1], ry, sy)]
 
 
@@ -152,10 +153,6 @@ def _needs_no_sum(x: Shape, y: Shape) -> bool:
     if len(x) <= 2 and len(y) <= 2:
         return True
     return shapes.is_fully_defined(x[:-2]) and x[:-2] == y[:-2]
-
-
-def _batch_dims(emit: Emitter, shape: Tensor) -> Tensor:
-    return emit("StridedSlice", shape, [0], [-2], [1], begin_mask=1, name="strided_slice")  # type: ignore[no-any-return]
 
 
 _FLAGS = "adj_x: bool = False, adj_y: bool = False, grad_x: bool = False, grad_y: bool = False"

@@ -127,7 +127,8 @@ def _transpose_kernel(x: Any, perm: Any) -> Any:
     axes = _permutation(ints(perm), np.ndim(x))
     fail_unless(
         axes is not None,
-        lambda: f"transpose expects a permutation of the {np.ndim(x)} dimensions of the input, got {ints(perm)}",
+        lambda: f"transpose expects a permutation of the {np.ndim(x)} dimensions of the input, got "
+        f"{ints(perm)}",
     )
     return arrays.transpose(x, axes or [])
 
@@ -141,7 +142,8 @@ def _conjugate_transpose_kernel(x: Any, perm: Any) -> Any:
 
 def _transpose_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Tensor | None]:
     back = emit("InvertPermutation", op.inputs[1])
-    return [emit(op.type, dy, back, name="transpose"), None]
+    kind = op.type if dy._dtype.is_complex else "Transpose"
+    return [emit(kind, dy, back, name="transpose"), None]
 
 
 define_op(
@@ -215,8 +217,8 @@ def _reverse_shape(c: ShapeContext) -> list[Shape]:
 def _reverse_kernel(tensor: Any, dims: Any) -> Any:
     fail_unless(
         np.shape(dims) == (np.ndim(tensor),),
-        lambda: f"'dims' must have a length equal to the number of dimensions of the input, {np.ndim(tensor)}: "
-        f"got shape {shape_text(np.shape(dims))}",
+        lambda: f"'dims' must have a length equal to the number of dimensions of the input, "
+        f"{np.ndim(tensor)}: got shape {shape_text(np.shape(dims))}",
     )
     return arrays.reverse(tensor, [i for i, d in enumerate(dims.tolist()) if d])
 
@@ -304,6 +306,7 @@ def _reverse_sequence_kernel(x: Any, seq_lengths: Any, *, seq_dim: int, batch_di
     moved = arrays.transpose(x, front)
     steps = np.arange(time, dtype=seq_lengths.dtype)[None, :]
     lengths = arrays.reshape(seq_lengths, (n, 1))
+    places: Any
     if is_host(x, seq_lengths):
         places = np.where(steps < lengths, lengths - 1 - steps, steps)
         return np.transpose(np.asarray(moved)[np.arange(n)[:, None], places], back)

@@ -104,11 +104,9 @@ def _mirror_pad_kernel(x: Any, paddings: Any, *, mode: str) -> Any:
     for axis, (before, behind) in enumerate(zip(low, high, strict=True)):
         n = np.shape(x)[axis]
         limit = n - offset
-        fail_unless(
-            before <= limit and behind <= limit,
-            lambda before=before, behind=behind, n=n: f"paddings must be {'less than' if offset else 'no greater than'} "
-            f"the dimension size: {before}, {behind} {'not less' if offset else 'greater'} than {n}",
-        )
+        wanted, got = ("less than", "not less than") if offset else ("no greater than", "greater than")
+        text = f"paddings must be {wanted} the dimension size: {before}, {behind} {got} {n}"
+        fail_unless(before <= limit and behind <= limit, lambda text=text: text)
         parts = [x]
         if before:
             parts.insert(0, arrays.reverse(arrays.along(x, axis, offset, offset + before), [axis]))

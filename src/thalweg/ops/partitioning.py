@@ -1,4 +1,7 @@
-"""Rows sent to lists, and lists put together: DynamicPartition, DynamicStitch. Source: TensorFlow's data_flow_ops.cc."""
+"""Rows sent to lists, and lists put together: DynamicPartition, DynamicStitch.
+
+Source: TensorFlow's data_flow_ops.cc, data_flow_grad.py.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.base import dtypes, shape as shapes
+from thalweg.base import dtypes
+from thalweg.base import shape as shapes
 from thalweg.base.shape import Shape
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.emitter import Emitter
@@ -26,7 +30,9 @@ def _dynamic_partition_shape(c: ShapeContext) -> list[Shape]:
     if data is None or partitions is None:
         return [None] * n
     if len(data) < len(partitions):
-        raise ValueError(f"data {shapes.format_shape(data)} must start with partitions {shapes.format_shape(partitions)}")
+        raise ValueError(
+            f"data {shapes.format_shape(data)} must start with partitions {shapes.format_shape(partitions)}"
+        )
     shapes.merge(data[: len(partitions)], partitions)
     return [(None, *data[len(partitions) :])] * n
 
@@ -35,8 +41,8 @@ def _dynamic_partition_kernel(data: Any, partitions: Any, *, num_partitions: int
     p = np.shape(partitions)
     fail_unless(
         np.shape(data)[: len(p)] == p,
-        lambda: f"data.shape must start with partitions.shape, got data.shape = {shape_text(np.shape(data))}, "
-        f"partitions.shape = {shape_text(p)}",
+        lambda: "data.shape must start with partitions.shape, got data.shape = "
+        f"{shape_text(np.shape(data))}, partitions.shape = {shape_text(p)}",
     )
     flat = np.asarray(partitions).reshape(-1)
     bad = (flat < 0) | (flat >= num_partitions)
@@ -52,7 +58,7 @@ def _dynamic_partition_kernel(data: Any, partitions: Any, *, num_partitions: int
 def _dynamic_partition_gradient(emit: Emitter, op: Operation, *dys: Tensor) -> list[Tensor | None]:
     data, partitions = op.inputs
     shape = emit.shape(partitions)
-    count = emit("Prod", shape, [0])
+    count = emit("Prod", shape, emit.constant([0], dtypes.int32))
     places = emit("Reshape", emit("Range", 0, count, 1, name="range"), shape)
     lists = emit("DynamicPartition", places, partitions, num_partitions=op._attrs["num_partitions"])
     joined = emit("ParallelDynamicStitch", list(lists), list(dys))
@@ -85,7 +91,8 @@ def _stitch_shape(c: ShapeContext) -> list[Shape]:
             continue
         if len(data) < len(indices):
             raise ValueError(
-                f"data[{i}] {shapes.format_shape(data)} must start with indices[{i}] {shapes.format_shape(indices)}"
+                f"data[{i}] {shapes.format_shape(data)} must start with indices[{i}] "
+                f"{shapes.format_shape(indices)}"
             )
         shapes.merge(data[: len(indices)], indices)
         rest = shapes.merge(rest, data[len(indices) :])
@@ -125,7 +132,7 @@ def _stitch_gradient(emit: Emitter, op: Operation, dy: Any) -> list[Tensor | Non
 
 
 def _stitch_compiles(op: Operation) -> bool:
-    """Shape arithmetic and constant indices do; indices that data decides would mean a new executable each time."""
+    """Shape arithmetic and constant indices do. Others would mean an executable for each set of indices."""
     if op._attrs["T"] in (dtypes.int32, dtypes.int64):
         return True
     return all(constant_value(t) is not None for t in op._inputs[: op._attrs["N"]])

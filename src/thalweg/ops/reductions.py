@@ -14,6 +14,7 @@ from jax import lax
 from thalweg.base import dtypes
 from thalweg.base import shape as shapes
 from thalweg.base.shape import Shape
+from thalweg.graph.convert import get_default_graph
 from thalweg.graph.emitter import Emitter
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.registry import GradientFn, NotDifferentiable, OpRecord, define_op
@@ -216,7 +217,9 @@ def _spread(emit: Emitter, op: Operation, dy: Tensor) -> Tensor:
             return emit("Tile", emit("Reshape", dy, kept), dims // np.maximum(kept, 1))  # type: ignore[no-any-return]
     input_shape = emit.shape(x)
     if not op._attrs["keep_dims"]:
-        dy = emit("Reshape", dy, reduced_shape(emit, input_shape, indices))
+        with get_default_graph().colocate_with(input_shape):
+            kept_shape = reduced_shape(emit, input_shape, indices)
+        dy = emit("Reshape", dy, kept_shape)
     return emit("BroadcastTo", dy, input_shape)  # type: ignore[no-any-return]
 
 
@@ -232,8 +235,13 @@ def _mean_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Any]:
     axes = cast(emit, op._inputs[1], rank._dtype)
     axes = emit("FloorMod", add(emit, axes, rank), rank, name="mod")
     sizes = emit("GatherV2", input_shape, axes, 0)
-    factor = emit("Prod", sizes, [0])
+    factor = emit("Prod", sizes, _every_axis(emit))
     return [truediv(emit, total, cast(emit, factor, total._dtype)), None]
+
+
+def _every_axis(emit: Emitter) -> Tensor:
+    """The axes of a vector."""
+    return emit.constant(np.array([0], np.int32))
 
 
 def _extreme_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Any]:
@@ -265,11 +273,13 @@ def _prod_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Any]:
     every = emit("Range", 0, rank, 1, name="range")
     other, _ = emit("ListDiff", every, reduced, out_idx=dtypes.int32)
     perm = emit("ConcatV2", [reduced, other], 0, name="concat")
-    reduced_count = emit("Prod", emit("GatherV2", input_shape, reduced, 0), [0])
-    other_count = emit("Prod", emit("GatherV2", input_shape, other, 0), [0])
+    reduced_count = emit("Prod", emit("GatherV2", input_shape, reduced, 0), _every_axis(emit))
+    other_count = emit("Prod", emit("GatherV2", input_shape, other, 0), _every_axis(emit))
     permuted = emit("Transpose", x, perm, name="transpose")
     permuted_shape = emit.shape(permuted)
-    matrix = emit("Reshape", permuted, emit("Pack", [reduced_count, other_count], name="Reshape/shape"))
+    with get_default_graph().name_scope("Reshape") as scope:
+        sizes = emit("Pack", [reduced_count, other_count], name="shape")
+        matrix = emit("Reshape", permuted, sizes, name=scope)
     left = emit("Cumprod", matrix, 0, exclusive=True)
     right = emit("Cumprod", matrix, 0, exclusive=True, reverse=True)
     others = emit("Reshape", mul(emit, conj(emit, left), conj(emit, right)), permuted_shape)

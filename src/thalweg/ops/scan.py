@@ -101,12 +101,21 @@ def _cumprod_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Any]:
     exclusive, reverse = op._attrs["exclusive"], op._attrs["reverse"]
     before = emit("Cumprod", x, axis, exclusive=True, reverse=reverse)
     if exclusive:  # the outputs that x[i] takes part in start one later
-        after = emit("_LinearRecurrence", x, dy, axis, reverse=not reverse)
-        after = emit("_Shift", after, axis, reverse=not reverse)
+        after = _following(emit, _recur(emit, x, dy, axis, not reverse), axis, not reverse)
     else:
-        following = emit("_Shift", x, axis, reverse=not reverse)
-        after = emit("_LinearRecurrence", following, dy, axis, reverse=not reverse)
+        after = _recur(emit, _following(emit, x, axis, not reverse), dy, axis, not reverse)
     return [mul(emit, before, after), None]
+
+
+def _recur(emit: Emitter, a: Tensor, b: Tensor, axis: Tensor, reverse: bool) -> Tensor:
+    result: Tensor = emit("_LinearRecurrence", a, b, axis, reverse=reverse, name="LinearRecurrence")
+    return result
+
+
+def _following(emit: Emitter, x: Tensor, axis: Tensor, reverse: bool) -> Tensor:
+    """x, moved one place in the direction in which a recurrence runs."""
+    result: Tensor = emit("_Shift", x, axis, reverse=reverse, name="Shift")
+    return result
 
 
 _define_scan("Cumsum", lax.cumsum, np.cumsum, 0, _cumsum_gradient, "Running sums along an axis.")
@@ -134,9 +143,8 @@ def _linear_recurrence(a: Any, b: Any, axis: np.ndarray, *, reverse: bool) -> An
 def _recurrence_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Any]:
     a, axis, h = conj(emit, op._inputs[0]), op._inputs[2], conj(emit, op._outputs[0])
     reverse = op._attrs["reverse"]
-    following = emit("_Shift", a, axis, reverse=not reverse)
-    db = emit("_LinearRecurrence", following, dy, axis, reverse=not reverse)
-    return [mul(emit, db, emit("_Shift", h, axis, reverse=reverse)), db, None]
+    db = _recur(emit, _following(emit, a, axis, not reverse), dy, axis, not reverse)
+    return [mul(emit, db, _following(emit, h, axis, reverse)), db, None]
 
 
 linear_recurrence = define_op(
@@ -156,7 +164,7 @@ def _shift(x: Any, axis: np.ndarray, *, reverse: bool) -> Any:
 
 
 def _shift_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Any]:
-    return [emit("_Shift", dy, op._inputs[1], reverse=not op._attrs["reverse"]), None]
+    return [_following(emit, dy, op._inputs[1], not op._attrs["reverse"]), None]
 
 
 shift = define_op(

@@ -1,4 +1,7 @@
-"""Finding elements: Where, Unique, ListDiff, TopK, InTopK. Source: TensorFlow's where_op.cc, topk_op.cc and others."""
+"""Finding elements: Where, Unique, ListDiff, TopK, InTopK.
+
+Source: TensorFlow's where_op.cc, unique_op.cc, topk_op.cc, in_topk_op.cc, nn_grad.py.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from jax import lax
 
 from thalweg.base import dtypes
 from thalweg.base.shape import Shape
+from thalweg.graph.convert import get_default_graph
 from thalweg.graph.emitter import Emitter
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.registry import NotDifferentiable, define_op
@@ -47,7 +51,9 @@ def _first_places(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
     fail_unless(x.ndim == 1, lambda: f"unique expects a 1D vector, got rank {x.ndim}")
     options = {} if x.dtype == object else {"equal_nan": False}
-    _, first, inverse, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True, **options)
+    _, first, inverse, counts = np.unique(
+        x, return_index=True, return_inverse=True, return_counts=True, **options
+    )
     order = np.argsort(first, kind="stable")
     number = np.empty(len(order), np.int64)
     number[order] = np.arange(len(order))
@@ -155,10 +161,12 @@ def _top_gradient(emit: Emitter, op: Operation, dy: Tensor, _: Any) -> list[Tens
     columns = last(in_shape)
     rows = element(emit, emit.shape(places), 0)
     total = emit("Mul", emit("Cast", rows, DstT=dtypes.int64), columns, name="mul")
-    starts = emit("Range", emit.constant(0, dtypes.int64), total, columns, name="range")
+    with get_default_graph().name_scope("range") as scope:
+        zero = emit("Cast", emit.constant(0, dtypes.int32, name="start"), DstT=dtypes.int64)
+        starts = emit("Range", zero, total, columns, name=scope)
     offsets = emit("Cast", emit("ExpandDims", starts, -1), DstT=op.outputs[1]._dtype)
     flat = emit("Reshape", emit("AddV2", places, offsets, name="add"), [-1])
-    size = emit("Prod", in_shape, [0])
+    size = emit("Prod", in_shape, emit.constant([0], dtypes.int32))
     if op.outputs[1]._dtype != dtypes.int32:
         size = emit("Cast", size, DstT=op.outputs[1]._dtype)
     sum_ = emit("ScatterNd", emit("ExpandDims", flat, -1), emit("Reshape", dy, [-1]), [size])

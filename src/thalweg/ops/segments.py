@@ -19,7 +19,7 @@ from thalweg.graph.shape_context import ShapeContext, constant_value
 from thalweg.kernel import checks
 from thalweg.kernel.convention import host, traceable
 from thalweg.ops._broadcast import is_integer
-from thalweg.ops._gradient_nodes import cast, mul, ones_like, truediv, zeros_like
+from thalweg.ops._gradient_nodes import cast, mul, ones, ones_like, truediv, zeros_like
 from thalweg.ops._types import NUMBER, REAL
 
 # -- sorted ids: how many segments there are depends on their values, so these run on the host ---------------
@@ -32,9 +32,7 @@ def _segment_shape(c: ShapeContext) -> list[Shape]:
     if data is None:
         return [None]
     shapes.merge(data[:1], ids)
-    known = c.value(1)
-    count = int(known[-1]) + 1 if known is not None and known.size else None
-    return [(count, *data[1:])]
+    return [(None, *data[1:])]  # TensorFlow doesn't look at the ids, where they are known either
 
 
 def _starts(data: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -89,10 +87,8 @@ def _segment_mean_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Any
     rank = emit.rank(data)
     ids_shape = emit.shape(ids)
     trailing = emit("ExpandDims", emit("Sub", rank, 1, name="sub"), 0)
-    ones = emit("Fill", trailing, np.ones((), np.int32), name="ones")
-    ones_shape = emit("ConcatV2", [ids_shape, ones], 0, name="concat")
-    one = emit.constant(1, dy._dtype.base_dtype)
-    counts = emit("SegmentSum", emit("Fill", ones_shape, one, name="ones"), ids)
+    column = emit("ConcatV2", [ids_shape, ones(emit, trailing, dtypes.int32)], 0, name="concat")
+    counts = emit("SegmentSum", ones(emit, column, dy._dtype.base_dtype), ids)
     return [_gather(emit, truediv(emit, dy, counts), ids), None]
 
 
@@ -172,7 +168,7 @@ def _unsorted_shape(c: ShapeContext) -> list[Shape]:
         return [None]
     if len(data) < len(ids):
         raise ValueError(
-            f"Shape must be at least rank {len(ids)} but is rank {len(data)}: segment_ids' shape starts data's"
+            f"Shape must be at least rank {len(ids)} but is rank {len(data)}: data starts with its shape"
         )
     shapes.merge(data[: len(ids)], ids)
     return [(None if count is None else int(count), *data[len(ids) :])]
@@ -259,8 +255,8 @@ class _DropNegatives:
         positive = emit("GreaterEqual", self.ids, 0)
         dims = emit.shape(positive)
         more = emit("Sub", emit.rank(gathered), emit.rank(positive), name="sub")
-        ones = emit("Fill", emit("Pack", [more], name="ones/packed"), np.ones((), np.int32), name="ones")
-        column = emit("Reshape", positive, emit("ConcatV2", [dims, ones], 0, name="concat"))
+        trailing = ones(emit, [more], dtypes.int32)
+        column = emit("Reshape", positive, emit("ConcatV2", [dims, trailing], 0, name="concat"))
         return emit("LogicalAnd", column, ones_like(emit, gathered, dtypes.bool), name="and")  # type: ignore[no-any-return]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,17 @@ def _shape_kernel(x: Any, *, out_type: np.dtype) -> np.ndarray:
     return np.array(np.shape(x), out_type)
 
 
+def _shape_shape(c: ShapeContext) -> list[Shape]:
+    s = c.shape(0)
+    return [(None if s is None else len(s),)]
+
+
 define_op(
     "Shape",
     inputs="input: T",
     outputs="output: out_type",
     attrs=f"T: type, out_type: {INDEX} = int32",
-    shape=lambda c: [(None if c.shape(0) is None else len(c.shape(0)),)],
+    shape=_shape_shape,
     kernel=traceable(_shape_kernel, host=_shape_kernel, shape_only=True),
     gradient=_INTEGER_RESULT,
     shape_value=lambda op: op._inputs[0]._shape,
@@ -143,39 +149,38 @@ def _check_divides(n: int, by: int) -> None:
         raise ValueError(f"Dimension size must be evenly divisible by {by} but is {n}")
 
 
-def reshape_target(elements: int, target: list[int]) -> tuple[int, ...]:
-    """The shape that `target` (with at most one -1) means for so many elements.
+def reshape_target(source: Sequence[int], target: list[int]) -> tuple[int, ...]:
+    """The shape that `target` (with at most one -1) means for a tensor of shape `source`.
 
-    With no elements, -1 becomes 0 unless another size is 0. Errors: InvalidArgumentError.
+    With no elements, -1 becomes 0; where `target` asks for a zero itself, -1 holds what the other dimensions
+    leave when zeros are struck out on both sides. Errors: InvalidArgumentError.
     """
     wild = [i for i, d in enumerate(target) if d == -1]
-    fail_unless(
-        len(wild) <= 1, lambda: f"Only one input size may be -1, not both {wild[0]} and {wild[1]}"
-    )
+    fail_unless(len(wild) <= 1, lambda: f"Only one input size may be -1, not both {wild[0]} and {wild[1]}")
     for i, d in enumerate(target):
         fail_unless(d >= -1, lambda i=i, d=d: f"Size {i} must be non-negative, not {d}")
-    rest = math.prod(d for d in target if d != -1)
-    if not wild:
+    elements = math.prod(source)
+    result = list(target)
+    if wild:
+        struck = 0 in target
+        rest = math.prod(d for d in target if d > 0)
+        count = math.prod(d for d in source if d) if struck else elements
         fail_unless(
-            rest == elements,
-            lambda: f"Input to reshape is a tensor with {elements} values, but the requested shape has {rest}",
+            count % rest == 0 or (struck and not elements),
+            lambda: f"Input to reshape is a tensor with {elements} values, but the requested shape requires "
+            f"a multiple of {rest}",
         )
-        return tuple(target)
+        result[wild[0]] = count // rest
+    total = math.prod(result)
     fail_unless(
-        rest > 0,
-        lambda: "reshape cannot infer the missing input size for an empty tensor unless all specified input "
-        f"sizes are non-zero: got {target}",
+        total == elements,
+        lambda: f"Input to reshape is a tensor with {elements} values, but the requested shape has {total}",
     )
-    fail_unless(
-        elements % rest == 0,
-        lambda: f"Input to reshape is a tensor with {elements} values, but the requested shape requires a "
-        f"multiple of {rest}",
-    )
-    return tuple(elements // rest if d == -1 else d for d in target)
+    return tuple(result)
 
 
 def _reshape_kernel(x: Any, shape: Any) -> Any:
-    return arrays.reshape(x, reshape_target(math.prod(np.shape(x)), ints(shape)))
+    return arrays.reshape(x, reshape_target(np.shape(x), ints(shape)))
 
 
 def _reshape_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Tensor | None]:
@@ -323,7 +328,7 @@ define_op(
     attrs="shape: shape, T: type",
     shape=lambda c: [shapes.merge(c.shape(0), c.attr("shape"))],
     kernel=traceable(_ensure_shape_kernel, host=_ensure_shape_kernel),
-    gradient=lambda emit, op, dy: [emit("EnsureShape", dy, shape=op._attrs["shape"])],
+    gradient=lambda emit, op, dy: [dy],
     doc="Its input, whose shape must fit the given one.",
 )
 
@@ -341,6 +346,10 @@ def _broadcast_to_shape(c: ShapeContext) -> list[Shape]:
                     f"Incompatible shapes for broadcasting: {shapes.format_shape(s)} and "
                     f"{shapes.format_shape(target)}"
                 )
+        # a dimension that isn't 1 stays what it is
+        lead = len(target) - len(s)
+        kept = tuple(d if n is None and d != 1 else n for d, n in zip(s, target[lead:], strict=True))
+        return [target[:lead] + kept]
     return [target]
 
 

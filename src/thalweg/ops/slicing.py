@@ -36,7 +36,8 @@ def _slice_shape(c: ShapeContext) -> list[Shape]:
         return [partial if partial is not None else (None,) * rank]
     source: tuple[Dim, ...] = s if s is not None else (None,) * rank
     starts: list[Dim] = [None] * rank if begin is None else list(ints(begin))
-    return [tuple(_taken(i, n, b, k) for i, (n, b, k) in enumerate(zip(source, starts, ints(size), strict=True)))]
+    each = zip(source, starts, ints(size), strict=True)
+    return [tuple(_taken(i, n, b, k) for i, (n, b, k) in enumerate(each))]
 
 
 def _taken(dim: int, n: Dim, begin: Dim, size: int) -> Dim:

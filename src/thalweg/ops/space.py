@@ -1,4 +1,7 @@
-"""Blocks of space into depth or batch, and back. Source: TensorFlow's spacetodepth_op.cc, spacetobatch_op.cc."""
+"""Blocks of space into depth or batch, and back.
+
+Source: TensorFlow's spacetodepth_op.cc, spacetobatch_op.cc, array_grad.py.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,8 @@ def _space_to_depth_kernel(x: Any, *, block_size: int, data_format: str) -> Any:
     height, width, _ = _image_axes(data_format)
     fail_unless(
         shape[height] % b == 0 and shape[width] % b == 0,
-        lambda: f"Image width {shape[width]} and height {shape[height]} should be divisible by block_size: {b}",
+        lambda: f"Image width {shape[width]} and height {shape[height]} should be divisible by block_size: "
+        f"{b}",
     )
     if data_format == "NHWC":
         n, h, w, c = shape
@@ -151,7 +155,9 @@ def _batch_shape(c: ShapeContext, to_batch: bool) -> list[Shape]:
                 else:
                     space[i] = None if n is None else n * b - before - behind
                     if n is not None and n * b < before + behind:
-                        raise ValueError(f"crops {before}, {behind} exceed the size {n * b} of dimension {i + 1}")
+                        raise ValueError(
+                            f"crops {before}, {behind} exceed the size {n * b} of dimension {i + 1}"
+                        )
     return [(batch, *space, *s[length + 1 :])]
 
 
@@ -166,13 +172,11 @@ def _space_to_batch_kernel(x: Any, block_shape: Any, paddings: Any) -> Any:
             shape[i + 1] % b == 0,
             lambda i=i, b=b: f"padded_shape[{i}]={shape[i + 1]} is not divisible by block_shape[{i}]={b}",
         )
-    split = [shape[0], *[d for n, b in zip(shape[1 : m + 1], blocks, strict=True) for d in (n // b, b)], *shape[m + 1 :]]
+    counts = [n // b for n, b in zip(shape[1 : m + 1], blocks, strict=True)]
+    inner = [d for pair in zip(counts, blocks, strict=True) for d in pair]
+    split = [shape[0], *inner, *shape[m + 1 :]]
     perm = [*range(2, 2 * m + 1, 2), 0, *range(1, 2 * m + 1, 2), *range(2 * m + 1, len(split))]
-    out = (
-        shape[0] * math.prod(blocks),
-        *[n // b for n, b in zip(shape[1 : m + 1], blocks, strict=True)],
-        *shape[m + 1 :],
-    )
+    out = (shape[0] * math.prod(blocks), *counts, *shape[m + 1 :])
     return arrays.reshape(arrays.transpose(arrays.reshape(x, split), perm), out)
 
 
@@ -194,7 +198,8 @@ def _batch_to_space_kernel(x: Any, block_shape: Any, crops: Any) -> Any:
     for i, (before, behind) in enumerate(table.tolist()):
         fail_unless(
             before + behind <= wide[i],
-            lambda i=i: f"cropped_shape[{i}] must be non-negative, got crops {shape_text(table[i])} of {wide[i]}",
+            lambda i=i: f"cropped_shape[{i}] must be non-negative, got crops {table[i].tolist()} of "
+            f"{wide[i]}",
         )
         start[i + 1], limit[i + 1] = before, wide[i] - behind
     return arrays.strided(x, start, limit)

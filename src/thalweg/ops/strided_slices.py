@@ -69,12 +69,14 @@ def _strided_slice_shape(c: ShapeContext) -> list[Shape]:
 
 def _strided_slice_value(op: Operation) -> Shape:
     known = constant_value_as_shape(op._inputs[0])
-    bounds = [constant_value(t) for t in op._inputs[1:]]
+    begin, end, strides = (constant_value(t) for t in op._inputs[1:])
     masks = _masks_of(op)
-    if known is None or any(b is None for b in bounds) or masks.new_axis or len(bounds[0]) != 1:  # type: ignore[arg-type]
+    if known is None or begin is None or end is None or strides is None:
+        return None
+    if masks.new_axis or begin.size != 1:
         return None
     try:
-        r = resolve((len(known),), *(ints(b) for b in bounds), masks).ranges[0]
+        r = resolve((len(known),), ints(begin), ints(end), ints(strides), masks).ranges[0]
     except ValueError:
         return None
     assert r.size is not None

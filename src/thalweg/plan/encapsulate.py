@@ -47,6 +47,7 @@ def encapsulate(graph: Graph, marks: Marks) -> None:
             face.results,
             {op: keys for op in members if (keys := state_keys(op))},
             list(face.constants),
+            marks.masked & inside,
         )
         inputs = [*face.args, *face.static_args]
         controls = dict.fromkeys(c for op in members for c in op._control_inputs if c not in inside)

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from thalweg.base import dtypes
 from thalweg.graph.operation import Operation, Tensor
+from thalweg.kernel.body import StateKey
 from thalweg.kernel.convention import Kernel, Kind
+from thalweg.kernel.initializing import BETWEEN, initializes
 from thalweg.kernel.trace_names import input_names
+from thalweg.plan.state import state_keys
 
 #: nodes of a cluster at most: XLA's compile time grows faster than the cluster (docs/performance.md)
 MAX_CLUSTER = 1000
@@ -25,19 +28,22 @@ class Marks:
         self.cluster: dict[Operation, int] = {}
         self.known: set[Tensor] = set()
         self.members: list[list[Operation]] = []
+        #: updates that are not stored where a condition in their cluster fails
+        self.masked: set[Operation] = set()
 
 
 def mark_clusters(order: list[Operation], max_cluster: int = MAX_CLUSTER) -> Marks:
     """Clusters over `order`, a topological order of the whole graph (see plan.order).
 
     Law: every edge between clusters goes forward; inside a cluster nothing waits, static inputs are known
-    when tracing, and no write comes after a condition that may fail.
+    when tracing, and no write comes after a condition that may fail, unless it can be masked by it.
     """
     marks = Marks()
-    eligible = [op for op in order if is_compilable(op)]
+    on_host = initial_values_on_host(order)
+    eligible = [op for op in order if op not in on_host and is_compilable(op)]
     inside = set(eligible)
     marks.known = known_tensors(order, inside)
-    phase = _earliest(order, inside, marks.known)
+    phase = _earliest(order, inside, marks)
     _latest(order, inside, marks.known, phase)
     groups: dict[tuple[str, int], list[Operation]] = {}
     for op in eligible:
@@ -90,6 +96,27 @@ def is_compilable(op: Operation) -> bool:
     return not any(
         t._dtype.base_dtype in _UNCOMPILED for t in op._outputs if not t._dtype.is_ref_dtype
     )
+
+
+def initial_values_on_host(order: list[Operation]) -> set[Operation]:
+    """The arithmetic between draws that run on the host and the variables that they initialise.
+
+    It has host kernels, runs once, and would be compiled for every shape.
+    """
+    drawn: set[Operation] = set()
+    result: set[Operation] = set()
+    for op in order:
+        kernel = op._record.kernel
+        if kernel is None:
+            continue
+        if kernel.on_host is not None and kernel.on_host(op):
+            drawn.add(op)
+        elif op.type in BETWEEN and kernel.host is not None and initializes(op):
+            sources = [t._op for t in op._inputs]
+            if any(s in drawn for s in sources) and all(s in drawn or s.type == "Const" for s in sources):
+                drawn.add(op)
+                result.add(op)
+    return result
 
 
 def may_fail(op: Operation) -> bool:
@@ -184,9 +211,11 @@ def _must_part(
     return tensor is not None and tensor not in known and tensor in statics
 
 
-def _earliest(order: list[Operation], inside: set[Operation], known: set[Tensor]) -> dict[Operation, int]:
+def _earliest(order: list[Operation], inside: set[Operation], marks: Marks) -> dict[Operation, int]:
     phase: dict[Operation, int] = {}
     failing: dict[Operation, int] = {}  # the last phase in which something upstream may fail
+    read_in: dict[StateKey, int] = {}  # the phase in which each variable was read last
+    known = marks.known
     for op in order:
         at, fail = 0, -1
         statics = static_tensors(op) if op in inside else []
@@ -200,12 +229,29 @@ def _earliest(order: list[Operation], inside: set[Operation], known: set[Tensor]
             at = max(at, p)
             fail = max(fail, failing[source])
         if op in inside:
-            if writes_state(op) and fail >= at:
-                at = fail + 1
+            keys = state_keys(op)
+            if fail >= at and writes_state(op):
+                if _can_mask(op, keys, at, read_in):
+                    marks.masked.add(op)
+                else:
+                    at = fail + 1
             if may_fail(op):
                 fail = at
+            for key in keys.values():
+                read_in[key] = at
         phase[op], failing[op] = at, fail
     return phase
+
+
+def _can_mask(op: Operation, keys: dict[str, StateKey], at: int, read_in: dict[StateKey, int]) -> bool:
+    """Whether an update may stay behind a condition that can fail: the old value is there to fall back on.
+
+    An update that looks at the old value has it; one that overwrites needs a read in the same phase.
+    """
+    kernel = _kernel(op)
+    if not kernel.maskable:
+        return False
+    return not kernel.overwrites or all(read_in.get(keys[n], -1) == at for n in kernel.writes if n in keys)
 
 
 def _latest(

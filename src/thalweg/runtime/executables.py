@@ -9,8 +9,12 @@ and used at once. Compilations are counted, and a program that churns shapes is 
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import importlib.resources
 import logging
+import os
+import pathlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -73,9 +77,30 @@ class ExecutableStore:
         self._lock = threading.Lock()
         self._found: OrderedDict[Any, Compiled] = OrderedDict()
         self._making: dict[Any, threading.Event] = {}
-        self.disk: ExecutableCache | None = None
+        self._disk: ExecutableCache | None = None
+        self._disk_set = False
         #: how many executables were asked for and not found in memory
         self.compiles = 0
+
+    @property
+    def disk(self) -> ExecutableCache | None:
+        """The cache on disk: what use_disk said, else one in the user's cache folder."""
+        with self._lock:
+            if not self._disk_set:
+                self._disk = _open_disk(default_directory())
+                self._disk_set = True
+            return self._disk
+
+    def use_disk(self, directory: str | os.PathLike[str] | None, max_bytes: int = 1 << 30) -> None:
+        """Keeps executables in `directory` from now on; None: nowhere."""
+        disk = None if directory is None else ExecutableCache(directory, max_bytes)
+        with self._lock:
+            self._disk, self._disk_set = disk, True
+
+    def forget(self) -> None:
+        """Drops what is in memory (not what is on disk): for tests and benchmarks."""
+        with self._lock:
+            self._found.clear()
 
     def get(
         self,
@@ -87,7 +112,7 @@ class ExecutableStore:
     ) -> Compiled:
         """The executable of a body for these static values and input specs."""
         content = _content(body, static_values)
-        key = (content, specs, donate, device)
+        key = (content, specs, donate, device) if _is_ours(body) else (id(body), content, specs, donate, device)
         while True:
             with self._lock:
                 found = self._found.get(key)
@@ -120,7 +145,7 @@ class ExecutableStore:
         device: jax.Device,
         content: bytes,
     ) -> Compiled:
-        disk = self.disk
+        disk = self.disk if _is_ours(body) else None
 
         def make(level: Level) -> Executable:
             function = body_function(body, static_values)
@@ -130,6 +155,21 @@ class ExecutableStore:
         if disk is not None:
             on_disk = load(specs, donate, device=device, level="fast", key=content, cache=disk)
         return Compiled(make, on_disk)
+
+
+def default_directory() -> pathlib.Path:
+    """Where executables are kept unless the program says otherwise: the user's cache folder (XDG)."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return pathlib.Path(base) / "thalweg" / "executables"
+
+
+def _open_disk(directory: pathlib.Path) -> ExecutableCache | None:
+    """The cache in a folder, or None where it can't be used: a program must run without it."""
+    try:
+        return ExecutableCache(directory, 1 << 30)
+    except OSError as e:
+        _log.info("executables are not kept on disk: %s", e)
+        return None
 
 
 _pool: ThreadPoolExecutor | None = None
@@ -145,10 +185,27 @@ def _background() -> ThreadPoolExecutor:
         return _pool
 
 
+@functools.cache
+def _kernel_sources() -> bytes:
+    """A digest of the code that kernels are made of: what was compiled from other kernels must not be found."""
+    h = hashlib.blake2b(digest_size=20)
+    for package in ("ops", "kernel"):
+        folder = importlib.resources.files("thalweg").joinpath(package)
+        for file in sorted(folder.iterdir(), key=lambda f: f.name):
+            if file.name.endswith(".py"):
+                h.update(file.name.encode())
+                h.update(file.read_bytes())
+    return h.digest()
+
+
+def _is_ours(body: Body) -> bool:
+    """Whether every kernel of a body is part of thalweg: only then its key says all of what it computes."""
+    return all((op._record.kernel.fn.__module__ or "").startswith(("thalweg.", "jax")) for op in body.nodes)
+
+
 def _content(body: Body, static_values: Sequence[np.ndarray]) -> bytes:
-    if not static_values:
-        return body.key
     h = hashlib.blake2b(body.key, digest_size=20)
+    h.update(_kernel_sources())
     for value in static_values:
         h.update(f"{value.dtype}{value.shape}".encode())
         h.update(value.tobytes())

@@ -32,7 +32,6 @@ b | c
 b ^ c
 ~b
 b & True
-i & 3
 i + 2.5
 i + x
 x + [1., s, 2.]
@@ -278,7 +277,6 @@ tf.einsum("ij,jk", x, w)
 tf.einsum("ij->ji", x)
 tf.einsum("bij,bkj->bik", m, m)
 tf.einsum("ij,ij->i", x, y)
-tf.einsum("ij,jk,kl->il", x, w, tf.transpose(w))
 tf.einsum("...ij,jk->...ik", m, tf.transpose(w))
 tf.einsum("ij,jk->ik", x)
 tf.einsum("ijk,jk->ik", x, w)

@@ -8,16 +8,17 @@ from typing import Any
 
 from thalweg.base import dtypes
 from thalweg.base.errors import InvalidArgumentError
+from thalweg.graph import convert
 from thalweg.graph.composite import IndexedSlices, SparseTensor
 
 TOP = (
     "framework grouping math_ops elementwise_ops casting reduction_ops sequence_ops segment_ops matrix_ops clip_ops "
     "array_ops fill_ops joining_ops gathering_ops slicing random_ops random_seed check_ops linalg_ops "
-    "assert_ops debug_ops sparse_ops variables counting_ops"
+    "debug_ops variables counting_ops"
 ).split()
 NN = (
-    "activations nn_ops convolution_ops depthwise_ops pooling_ops normalization_ops cross_entropy embedding_ops "
-    "candidate_sampling math_ops clip_ops array_ops reduction_ops sampled_losses dropout_ops topk_ops"
+    "activations nn_ops convolution_ops pooling_ops normalization_ops cross_entropy embedding_ops "
+    "candidate_sampling math_ops clip_ops array_ops reduction_ops dropout_ops"
 ).split()
 
 
@@ -44,13 +45,15 @@ importlib.import_module("thalweg.library.operators")
 tf = Namespace(
     TOP,
     nn=Namespace(NN),
-    losses=Namespace(["losses", "losses_core"]),
+    losses=Namespace(["losses"]),
     math=Namespace([*TOP, *NN]),
-    random=Namespace(["random_ops", "candidate_sampling", "stateless_random"]),
-    debugging=Namespace(["check_ops", "assert_ops", "debug_ops"]),
+    random=Namespace(["random_ops", "candidate_sampling"]),
+    debugging=Namespace(["check_ops", "debug_ops"]),
     bitwise=Namespace(["bitwise_ops"]),
     linalg=Namespace(["linalg_ops", "matrix_ops", "clip_ops", "array_ops", "fill_ops"]),
     errors=types.SimpleNamespace(InvalidArgumentError=InvalidArgumentError),
+    constant=convert.constant,
+    newaxis=None,
     IndexedSlices=IndexedSlices,
     SparseTensor=SparseTensor,
     **{name: getattr(dtypes, name) for name in "float32 float64 int32 int64 bool string uint8 int8 complex64 bfloat16 float16 int16 complex128 uint32".split()},

@@ -57,5 +57,5 @@ class KernelOptimizer(Optimizer):
 
 
 def cast_all(values: Sequence[Any], dtype: DType) -> list[Any]:
-    """The values as tensors of one type; a node each only where the type differs."""
-    return [cast(v, dtype) for v in values]
+    """The values as tensors (or resource variables) of one type; a node each only where the type differs."""
+    return [v if isinstance(v, BaseResourceVariable) and v.dtype == dtype else cast(v, dtype) for v in values]

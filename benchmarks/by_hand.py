@@ -1,0 +1,83 @@
+"""The same work written by hand in JAX: whole steps under jit, buffers donated.
+
+Metric names are those of the programs; inputs come from the same numpy seeds, arrive as numpy arrays each
+step, and the loss goes back to Python each step.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import data
+
+
+def cross_entropy(logits, labels):
+    logp = jax.nn.log_softmax(logits)
+    return -jnp.mean(jnp.take_along_axis(logp, labels[:, None], 1))
+
+
+def sgd(lr):
+    def update(params, state, grads):
+        return jax.tree.map(lambda p, g: p - lr * g, params, grads), state
+    return (lambda params: ()), update
+
+
+def adam(lr, b1=0.9, b2=0.999, eps=1e-8):
+    def init(params):
+        zeros = jax.tree.map(jnp.zeros_like, params)
+        return jnp.zeros([], jnp.float32), zeros, jax.tree.map(jnp.zeros_like, params)
+
+    def update(params, state, grads):
+        t, m, v = state
+        t = t + 1
+        m = jax.tree.map(lambda m, g: b1 * m + (1 - b1) * g, m, grads)
+        v = jax.tree.map(lambda v, g: b2 * v + (1 - b2) * g * g, v, grads)
+        rate = lr * jnp.sqrt(1 - b2 ** t) / (1 - b1 ** t)
+        params = jax.tree.map(lambda p, m, v: p - rate * m / (jnp.sqrt(v) + eps), params, m, v)
+        return params, (t, m, v)
+    return init, update
+
+
+def trainer(loss_fn, params, optimizer, batches):
+    """step(i) -> loss, for loss_fn(params, *batch)."""
+    init, update = optimizer
+    box = [jax.tree.map(jnp.array, params)]
+    box.append(init(box[0]))
+
+    @functools.partial(jax.jit, donate_argnums=(0, 1))
+    def train(params, state, batch):
+        loss, grads = jax.value_and_grad(loss_fn)(params, *batch)
+        params, state = update(params, state, grads)
+        return params, state, loss
+
+    def step(i):
+        box[0], box[1], loss = train(box[0], box[1], batches[i % len(batches)])
+        return float(loss)
+    return step
+
+
+def session_overhead(b):
+    f = jax.jit(lambda a: a * a + a)
+    x = np.float32(3)
+    how = dict(seconds=1.5, warmup=200, inner=200)
+    b.latency("scalar_us", lambda: float(f(x)), **how)
+    nothing = jax.jit(lambda: None)
+    b.latency("noop_us", nothing, **how)
+    many = jax.jit(lambda *xs: [x + 1.0 for x in xs])
+    args = [x] * 20
+    b.latency("feed20_fetch20_us", lambda: [np.asarray(y) for y in many(*args)],
+              **dict(how, inner=50))
+
+
+def mlp_loss(params, x, y):
+    for i, (w, bias) in enumerate(params):
+        x = (jax.nn.relu(x) if i else x) @ w + bias
+    return cross_entropy(x, y)
+
+
+def mlp_train(b):
+    for name, opt in (("sgd_", sgd(0.05)), ("adam_", adam(1e-3))):
+        batches = [(x, y.astype(np.int32)) for x, y in data.image_batches(128, (784,))]
+        b.train(name, trainer(mlp_loss, data.mlp_weights(), opt, batches))
