@@ -2,6 +2,7 @@
 
 from thalweg.library.missing import missing
 from thalweg.graph.composite import SparseTensor
+from thalweg.library.activations import softmax
 from thalweg.library.array_ops import expand_dims, reshape, transpose
 from thalweg.library.elementwise_ops import maximum, minimum
 from thalweg.library.fill_ops import eye
@@ -13,6 +14,7 @@ from thalweg.library.matrix_ops import matmul
 from thalweg.library.reduction_ops import reduce_max, reduce_sum
 from thalweg.library.segment_ops import segment_mean, segment_sum
 from thalweg.library.slicing import slice
+from thalweg.library.sparse_ops import sparse_dense_matmul, to_dense
 
 __getattr__ = missing(__name__)
 
@@ -33,6 +35,9 @@ __all__ = [
     "segment_mean",
     "segment_sum",
     "slice",
+    "softmax",
+    "sparse_dense_matmul",
     "split",
+    "to_dense",
     "transpose",
 ]

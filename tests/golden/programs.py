@@ -198,9 +198,9 @@ def clipped_gradients(tf: Any) -> None:
     w = tf.Variable([[1.0], [2.0]], name="w")
     loss = tf.reduce_sum(tf.exp(v) * tf.matmul(tf.reshape(v, [1, 2]), w))
     optimizer = tf.train.GradientDescentOptimizer(0.1)
-    grads, variables = zip(*optimizer.compute_gradients(loss))
+    grads, variables = zip(*optimizer.compute_gradients(loss), strict=True)
     clipped, _ = tf.clip_by_global_norm(grads, 5.0)
-    optimizer.apply_gradients(zip(clipped, variables), name="apply")
+    optimizer.apply_gradients(zip(clipped, variables, strict=True), name="apply")
     tf.clip_by_value(v, -1.0, 1.0)
     tf.clip_by_norm(w, 2.0)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import pathlib
-import re
 import sys
 from typing import Any
 
@@ -69,16 +68,11 @@ def node_text(tf: Any, op: Any) -> str:
     for key, attr in op.node_def.attr.items():
         if key in inferred or (key in defaults and defaults[key] == attr):
             continue
-        if op.type == "Const" and key == "dtype":
+        if (op.type == "Const" and key == "dtype") or key == "_has_manual_control_dependencies":
             continue
         attrs[key] = plain(tf, attr)
     names = [t.name for t in op.inputs] + [f"^{c.name}" for c in op.control_inputs]
     return graph_text.node(op.name, op.type, names, attrs)
-
-
-def as_1x(text: str) -> str:
-    """With the names of TensorFlow 1.x: a known shape is the constant "Shape", not "Shape/shape_as_tensor"."""
-    return re.sub(r"\b(\w*Shape(_\d+)?)/shape_as_tensor\b", r"\1", text)
 
 
 def flat(value: Any) -> list[Any]:
@@ -101,21 +95,21 @@ def run(tf: Any, code: str) -> dict[str, Any]:
             scope[name] = tf.placeholder(kind, shape, name=name)
             feeds[scope[name]] = fed
         try:
-            if "\n" in code:
+            if code.startswith("r = "):
                 exec(code, scope)
                 result = scope["r"]
             else:
                 result = eval(code, scope)
         except Exception as e:  # noqa: BLE001 - the class is what is recorded
             return {"error": type(e).__name__, "message": str(e)[:200]}
-        lines = [as_1x(node_text(tf, op)) for op in graph.get_operations() if op.name not in names]
+        lines = [graph_text.known_shapes(node_text(tf, op)) for op in graph.get_operations() if op.name not in names]
         record: dict[str, Any] = {"graph": lines}
         tensors = flat(result)
         if any(not hasattr(t, "name") for t in tensors):
             record["plain"] = repr(result)
             return record
         record["result"] = [
-            as_1x(t.name) + f" {t.dtype.name} {graph_text.value(None if t.shape.rank is None else t.shape.as_list())}"
+            graph_text.known_shapes(t.name) + f" {t.dtype.name} {graph_text.value(None if t.shape.rank is None else t.shape.as_list())}"
             if hasattr(t, "dtype")
             else t.name
             for t in tensors

@@ -1,4 +1,4 @@
-"""Graphs of whole programs against TensorFlow's, node by node.
+"""Graphs of whole programs against TensorFlow's, node by node, in the order of their making.
 
 tests/golden/programs.py holds the programs; what TensorFlow built was recorded by
 tests/golden/record_graphs.py. The recording comes from TensorFlow 2.21's compat.v1, which builds some graphs
@@ -120,7 +120,5 @@ def test_graph(name: str) -> None:
         PROGRAMS[name](tf)
         built = graph_text.nodes(graph.as_graph_def(), _default_of, proto_to_array)
         collections = graph_text.collections(graph)
-    got = sorted(_text(n) for n in built)
-    want = sorted(_text(n) for n in _expected(RECORDED[name]["nodes"]))
-    assert got == want
+    assert [_text(n) for n in built] == [_text(n) for n in _expected(RECORDED[name]["nodes"])]
     assert collections == RECORDED[name]["collections"]

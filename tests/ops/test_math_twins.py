@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-import rows  # noqa: E402
-
-import thalweg.ops  # noqa: E402, F401
-from thalweg.graph.emitter import emit  # noqa: E402
-from thalweg.graph.graph import Graph  # noqa: E402
-from thalweg.graph.registry import lookup  # noqa: E402
-from thalweg.kernel import checks  # noqa: E402
-from thalweg.kernel.convention import group_inputs, kernel_attrs  # noqa: E402
+import rows
+import thalweg.ops  # noqa: F401
+from thalweg.graph.emitter import emit
+from thalweg.graph.graph import Graph
+from thalweg.graph.registry import lookup
+from thalweg.kernel import checks
+from thalweg.kernel.convention import group_inputs, kernel_attrs
 
 FAMILIES = (
     "aggregate",

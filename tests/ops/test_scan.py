@@ -28,6 +28,15 @@ def _slope(f, x: np.ndarray) -> np.ndarray:
     return np.array([f(x + s) - f(x - s) for s in steps])
 
 
+def _gradient(x: np.ndarray, weights: np.ndarray, exclusive: bool, reverse: bool) -> np.ndarray:
+    return _slope(lambda u: _total(u, weights, exclusive, reverse), x)
+
+
+def _second(x: np.ndarray, weights: np.ndarray, exclusive: bool, reverse: bool) -> np.ndarray:
+    """The gradient of the gradient's product with weights + 1."""
+    return _slope(lambda u: float(_gradient(u, weights, exclusive, reverse) @ (weights + 1)), x)
+
+
 @pytest.mark.parametrize("exclusive", [False, True])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_cumprod_gradient(exclusive: bool, reverse: bool) -> None:
@@ -43,7 +52,5 @@ def test_cumprod_gradient(exclusive: bool, reverse: bool) -> None:
             at = np.array(values)
             weights = np.cos(np.arange(len(at)))
             got = session.run([first, second], {x: at, w: weights, v: weights + 1})
-            gradient = lambda u, weights=weights: _slope(lambda t: _total(t, weights, exclusive, reverse), u)
-            np.testing.assert_allclose(got[0], gradient(at), atol=1e-12)
-            along = _slope(lambda u, weights=weights: float(gradient(u) @ (weights + 1)), at)
-            np.testing.assert_allclose(got[1], along, atol=1e-9)
+            np.testing.assert_allclose(got[0], _gradient(at, weights, exclusive, reverse), atol=1e-12)
+            np.testing.assert_allclose(got[1], _second(at, weights, exclusive, reverse), atol=1e-9)

@@ -18,13 +18,13 @@ for version in ("", "V2", "V3"):
     ROWS += [
         Row(name, [X, S, O, NONE, NONE], {"epsilon": 1e-3}, grad=(0, 1, 2), **seen, **LOOSE),
         Row(name, [X, S, O, M, V], {"is_training": False}, id="inference", grad=(0, 1, 2), **seen, **LOOSE),
-        Row(f"FusedBatchNormGrad{version}", [DY, X, S, M, V, *third], {"epsilon": 1e-3}, grad=(), outputs=(0, 1, 2), **LOOSE),
+        Row(f"FusedBatchNormGrad{version}", [DY, X, S, M, V, *third], {"epsilon": 1e-3}, grad=(0, 1, 2), outputs=(0, 1, 2), **LOOSE),
         Row(
             f"FusedBatchNormGrad{version}",
             [DY, X, S, M, V, *third],
             {"is_training": False},
             id="inference",
-            grad=(),
+            grad=(0, 1, 2),
             outputs=(0, 1, 2),
             **LOOSE,
         ),
@@ -32,6 +32,24 @@ for version in ("", "V2", "V3"):
 ROWS += [
     Row("FusedBatchNormV3", [X, S, O, M, V], {"exponential_avg_factor": 0.25}, id="moving", grad=(), outputs=(0, 1, 2, 3, 4), **LOOSE),
     Row("FusedBatchNormV3", [X.astype(np.float16), S, O, NONE, NONE], id="half", grad=(), outputs=(0, 1, 2, 3, 4), **LOOSE),
+    Row(
+        "FusedBatchNormGradV3",
+        [DY.transpose(0, 3, 1, 2), X.transpose(0, 3, 1, 2), S, M, V, NONE],
+        {"data_format": "NCHW"},
+        id="nchw",
+        grad=(0, 1, 2),
+        outputs=(0, 1, 2),
+        **LOOSE,
+    ),
+    Row(
+        "FusedBatchNormV3",
+        [X.transpose(0, 3, 1, 2), S, O, M, V],
+        {"data_format": "NCHW", "is_training": False},
+        id="nchw_inference",
+        grad=(0, 1, 2),
+        outputs=(0, 1, 2, 3, 4),
+        **LOOSE,
+    ),
     Row("FusedBatchNormV3", [floats(3, 4, 5), S, O, M, V], id="rank", error="ValueError"),
     Row("FusedBatchNormV3", [X, floats(4), O, M, V], id="channels", error="ValueError"),
 ]

@@ -58,7 +58,7 @@ def _add_by_device(graph: Graph, grads: Sequence[Tensor]) -> Tensor:
         here = by_device[device]
         with graph.colocate_with(here[0], ignore_existing=True):
             sums.append(here[0] if len(here) == 1 else emit("AddN", here))
-    return sums[0] if len(sums) == 1 else emit("AddN", sums)  # type: ignore[no-any-return]
+    return sums[0] if len(sums) == 1 else emit("AddN", sums)
 
 
 def _as_slices(grad: Tensor | IndexedSlices) -> IndexedSlices:

@@ -276,6 +276,8 @@ def plan_options(config: Any) -> PlanOptions:
         fold=not plain and rewrite.constant_folding != off,
         merge=not plain and rewrite.common_subgraph_elimination != off,
         simplify=not plain and rewrite.arithmetic_optimization != off,
+        soft_placement=config.allow_soft_placement,
+        log_placement=config.log_device_placement,
         cluster=optimizer.global_jit_level != config_pb2.OptimizerOptions.OFF,
     )
 

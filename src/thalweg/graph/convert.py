@@ -154,10 +154,14 @@ def _pack(value: Sequence[Any], dtype: DType | None, name: str | None) -> Tensor
     with graph.name_scope(name or "packed") as scope:
         if dtype is None:
             dtype = _first_dtype(value)
-        items = [
-            _pack(v, dtype, str(i)) if _contains_tensors(v) else convert_to_tensor(v, dtype, str(i))
-            for i, v in enumerate(value)
-        ]
+        items = []
+        for i, v in enumerate(value):
+            if _contains_tensors(v):
+                items.append(_pack(v, dtype, str(i)))
+                continue
+            if isinstance(v, list | tuple):
+                graph.unique_name(str(i))  # TensorFlow enters a scope of that name first: the node is "1_1"
+            items.append(convert_to_tensor(v, dtype, str(i)))
         base = items[0]._dtype.base_dtype
         attrs = {"N": len(items), "T": base, "axis": 0}
         return graph.add_node(registry.lookup("Pack"), items, attrs, scope, [base])._outputs[0]

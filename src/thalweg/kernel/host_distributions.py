@@ -1,8 +1,8 @@
-"""The draws of `distributions` in NumPy: for values that are needed once, such as initial values of variables.
+"""The draws of `distributions` in NumPy: for values that are needed once, such as variables' initial values.
 
-Same state, same numbers: uniforms exactly; normals to the last bit nearly always (both take logarithm, sine and
-cosine in float64 and round once). No compilation: 1M float32 truncated normals take about 60 ms on one core,
-where compiling the traced form takes 400 ms.
+Same state, same numbers: uniforms exactly; normals to the last bit nearly always (both take logarithm, sine
+and cosine in float64 and round once). No compilation: 1M float32 truncated normals take about 60 ms on one
+core, where compiling the traced form takes 400 ms.
 """
 
 from __future__ import annotations
@@ -114,7 +114,8 @@ def _unit(word: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def _unit64(high: np.ndarray, low: np.ndarray) -> np.ndarray:
     bits = (high & np.uint32(0xFFFFF)).astype(np.uint64) << np.uint64(32) | low
-    return (bits | np.uint64(0x3FF0000000000000)).view(np.float64) - 1.0
+    unit: np.ndarray = (bits | np.uint64(0x3FF0000000000000)).view(np.float64) - 1.0
+    return unit
 
 
 def _lanes(dtype: np.dtype) -> int:

@@ -10,7 +10,7 @@ _ASSIGNMENTS = frozenset(("Assign", "AssignVariableOp"))
 
 
 def initializes(op: Operation) -> bool:
-    """Whether everything that is made of op's outputs is assigned to variables, after simple arithmetic at most."""
+    """Whether all that is made of op's outputs is assigned to variables, after simple arithmetic at most."""
     assigned = False
     stack, seen = [op], {op}
     while stack:

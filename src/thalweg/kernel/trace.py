@@ -80,9 +80,12 @@ def _interpret(body: Body, static_values: Sequence[np.ndarray], arrays: Sequence
     for op in body.constants:
         env[op._outputs[0]] = op._attrs["value"]
     state: dict[StateKey, Any] = dict(zip(body.reads, arrays[len(body.args) :], strict=True))
+    with_constant: set[Tensor] = set()
     for op in body.nodes:
         checks.set_op(op)
         try:
+            if op.type in _REGROUPED and op._outputs[0]._dtype.is_floating:
+                _keep_grouping(op, env, with_constant)
             _run_node(op, env, state, body.state_of.get(op, {}))
         except Exception as e:
             e.add_note(f"while tracing {op.type} '{op.name}'")
@@ -91,6 +94,22 @@ def _interpret(body: Body, static_values: Sequence[np.ndarray], arrays: Sequence
     outputs = [_as_output(env[t], t) for t in body.results]
     outputs.extend(state[k] for k in body.writes)
     return outputs
+
+
+#: where an operand is a constant, XLA regroups chains of these: (x + a) + b becomes x + (a + b)
+_REGROUPED = frozenset(("Add", "AddV2", "Sub", "Mul", "Div", "RealDiv"))
+
+
+def _keep_grouping(op: Operation, env: dict[Tensor, Any], with_constant: set[Tensor]) -> None:
+    """Makes XLA compute floats in the order that the program wrote: a small constant must not be lost."""
+    known = [isinstance(env.get(t), np.ndarray | np.generic) for t in op._inputs]
+    if known.count(True) != 1:
+        return
+    other = op._inputs[known.index(False)]
+    if other in with_constant:
+        env[other] = lax.optimization_barrier(env[other])
+        with_constant.discard(other)
+    with_constant.add(op._outputs[0])
 
 
 def _as_output(value: Any, tensor: Tensor) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from typing import Any
 
 import numpy as np
@@ -119,7 +118,10 @@ def _along(inputs: Any, op: str, axis: Any, name: str | None) -> Tensor:
     rank = len(shape)
     if not -rank <= axis < rank:
         raise InvalidArgumentError(
-            None, None, f"`dim` must be in the range [{-rank}, {rank}) where {rank} is the number of dimensions, got {axis}"
+            None,
+            None,
+            f"`dim` must be in the range [{-rank}, {rank}) where {rank} is the number of dimensions, got "
+            f"{axis}",
         )
     axis %= rank
     perm = list(range(rank))
@@ -129,5 +131,3 @@ def _along(inputs: Any, op: str, axis: Any, name: str | None) -> Tensor:
     result = emit("Transpose", swapped, order, name=name or "transpose")
     result.set_shape(shape)
     return result
-
-

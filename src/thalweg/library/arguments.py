@@ -13,7 +13,8 @@ from thalweg.graph.operation import Tensor
 
 
 def scope(name: str | None, default: str) -> AbstractContextManager[str]:
-    """The name scope of a function of several nodes: `name`, or its default; yields the scope with its "/"."""
+    """The name scope of a function of several nodes: `name`, or its default; yields the scope with its
+    "/"."""
     return get_default_graph().name_scope(default if name is None else name)
 
 
@@ -27,7 +28,8 @@ def renamed(new_name: str, new: Any, old_name: str, old: Any) -> Any:
 
 
 def map_values(function: Callable[[Any], Tensor], x: Any) -> Any:
-    """function(x); of a SparseTensor or IndexedSlices, the same cells or rows with function of their values."""
+    """function(x); of a SparseTensor or IndexedSlices, the same cells or rows with function of their
+    values."""
     if isinstance(x, SparseTensor):
         return SparseTensor(x.indices, function(x.values), x.dense_shape)
     if isinstance(x, IndexedSlices):

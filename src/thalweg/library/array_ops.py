@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.base import dtypes, shape as shapes
+from thalweg.base import dtypes
+from thalweg.base import shape as shapes
 from thalweg.base.tensor_shape import TensorShape
 from thalweg.graph.composite import IndexedSlices, SparseTensor, SparseTensorValue
 from thalweg.graph.convert import convert_to_tensor
@@ -86,9 +87,7 @@ def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any 
     return emit("ExpandDims", input, axis, name=name)
 
 
-def squeeze(
-    input: Any, axis: Any = None, name: str | None = None, squeeze_dims: Any = None
-) -> Tensor:
+def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims: Any = None) -> Tensor:
     """input without its axes of length 1 (or the named ones, which must be)."""
     axis = renamed("axis", axis, "squeeze_dims", squeeze_dims)
     if axis is None:
@@ -98,9 +97,7 @@ def squeeze(
     return emit("Squeeze", input, squeeze_dims=axis, name=name)
 
 
-def transpose(
-    a: Any, perm: Any = None, name: str | None = "transpose", conjugate: bool = False
-) -> Tensor:
+def transpose(a: Any, perm: Any = None, name: str | None = "transpose", conjugate: bool = False) -> Tensor:
     """a with its axes in the order `perm`, reversed where not given; complex numbers conjugated if asked."""
     with scope(name, "transpose") as named:
         if not isinstance(a, Tensor):
@@ -177,22 +174,19 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
 # ---- space, batch and depth ----------------------------------------------------------------------------
 
 
-def space_to_depth(
-    input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC"
-) -> Tensor:
+def space_to_depth(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
     """Blocks of an image's pixels, block_size wide, moved into its channels."""
     return emit("SpaceToDepth", input, block_size=block_size, data_format=data_format, name=name)
 
 
-def depth_to_space(
-    input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC"
-) -> Tensor:
+def depth_to_space(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
     """An image's channels moved into blocks of pixels, block_size wide: undoes space_to_depth."""
     return emit("DepthToSpace", input, block_size=block_size, data_format=data_format, name=name)
 
 
 def space_to_batch_nd(input: Any, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
-    """Space (the axes after the first), padded, cut into interleaved grids that are stacked into the batch."""
+    """Space (the axes after the first), padded, cut into interleaved grids that are stacked into the
+    batch."""
     return emit("SpaceToBatchND", input, block_shape, paddings, name=name)
 
 
@@ -234,12 +228,13 @@ def required_space_to_batch_paddings(
             raise ValueError(f"block_shape must be a vector of known length, got {block._shape}")
         n = block._shape[0]
         if base_paddings is None:
-            base_paddings = np.zeros((n, 2), np.int32)
-        base = convert_to_tensor(base_paddings, dtypes.int32, name="base_paddings")
+            base = emit.constant(np.zeros((n, 2), np.int32), name="zeros")
+        else:
+            base = convert_to_tensor(base_paddings, dtypes.int32, name="base_paddings")
         if n == 0:
             return base, base
-        known = [emit.known_value(t) for t in (space, block, base)]
-        s, b, p = (space, block, base) if any(k is None for k in known) else known  # type: ignore[assignment]
+        known: list[Any] = [emit.known_value(t) for t in (space, block, base)]
+        s, b, p = [space, block, base] if any(k is None for k in known) else known
         start, end = p[:, 0], p[:, 1]
         extra = (b - (s + start + end) % b) % b
         total = end + extra

@@ -23,7 +23,7 @@ from thalweg.library.random_seed import get_seed
 Candidates = tuple[Tensor, Tensor, Tensor]
 
 
-def _seeds(op_seed: int | None) -> dict[str, int]:
+def _seeds(op_seed: int | None) -> dict[str, Any]:
     seed, seed2 = get_seed(op_seed)
     return {"seed": seed or 0, "seed2": seed2 or 0}
 
@@ -37,7 +37,8 @@ def uniform_candidate_sampler(
     seed: int | None = None,
     name: str | None = None,
 ) -> Candidates:
-    """(sampled classes [num_sampled], expected counts of the true ones, of the sampled ones): all equally likely."""
+    """(sampled classes [num_sampled], expected counts of the true ones, of the sampled ones): all equally
+    likely."""
     return emit(
         "UniformCandidateSampler",
         true_classes,
@@ -59,7 +60,8 @@ def log_uniform_candidate_sampler(
     seed: int | None = None,
     name: str | None = None,
 ) -> Candidates:
-    """As uniform_candidate_sampler; class k has probability log((k + 2) / (k + 1)) / log(range_max + 1) (Zipf)."""
+    """As uniform_candidate_sampler; class k has probability log((k + 2) / (k + 1)) / log(range_max + 1)
+    (Zipf)."""
     return emit(
         "LogUniformCandidateSampler",
         true_classes,
@@ -109,7 +111,8 @@ def fixed_unigram_candidate_sampler(
     seed: int | None = None,
     name: str | None = None,
 ) -> Candidates:
-    """As uniform_candidate_sampler; probabilities are counts (from a file or a list) to the power distortion."""
+    """As uniform_candidate_sampler; probabilities are counts (from a file or a list) to the power
+    distortion."""
     return emit(
         "FixedUnigramCandidateSampler",
         true_classes,
@@ -149,11 +152,21 @@ def all_candidate_sampler(
 
 
 def compute_accidental_hits(
-    true_classes: Any, sampled_candidates: Any, num_true: int, seed: int | None = None, name: str | None = None
+    true_classes: Any,
+    sampled_candidates: Any,
+    num_true: int,
+    seed: int | None = None,
+    name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(row, position in the sample, a hugely negative weight) of each candidate that is a true class of a row."""
+    """(row, position in the sample, a hugely negative weight) of each candidate that is a true class of a
+    row."""
     return emit(
-        "ComputeAccidentalHits", true_classes, sampled_candidates, num_true=num_true, **_seeds(seed), name=name
+        "ComputeAccidentalHits",
+        true_classes,
+        sampled_candidates,
+        num_true=num_true,
+        **_seeds(seed),
+        name=name,
     )
 
 
@@ -241,7 +254,8 @@ def nce_loss(
     partition_strategy: str = "mod",
     name: str | None = "nce_loss",
 ) -> Tensor:
-    """[batch]: the noise-contrastive estimation loss of inputs [batch, dim] against labels [batch, num_true]."""
+    """[batch]: the noise-contrastive estimation loss of inputs [batch, dim] against labels [batch,
+    num_true]."""
     logits, targets = _sampled_logits(
         weights,
         biases,
@@ -272,7 +286,8 @@ def sampled_softmax_loss(
     name: str | None = "sampled_softmax_loss",
     seed: int | None = None,
 ) -> Tensor:
-    """[batch]: the softmax loss over the true and the sampled classes only. For training: it underestimates."""
+    """[batch]: the softmax loss over the true and the sampled classes only. For training: it
+    underestimates."""
     logits, targets = _sampled_logits(
         weights,
         biases,

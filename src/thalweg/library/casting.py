@@ -29,7 +29,8 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
             values = convert_to_tensor(values, name="x")
             if values.dtype.is_complex and target.is_floating:
                 warnings.warn(
-                    f"Casting {values.dtype.name} to {target.name} discards the imaginary part of '{values.name}'."
+                    f"Casting {values.dtype.name} to {target.name} discards the imaginary part of "
+                    f"'{values.name}'."
                 )
             if values.dtype.base_dtype == target:
                 return values
@@ -82,7 +83,9 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
         if _exact(source.min) < _exact(target.min):
             value = emit("Maximum", value, emit.constant(_inside(target.min, source, up=True), source, "min"))
         if _exact(source.max) > _exact(target.max):
-            value = emit("Minimum", value, emit.constant(_inside(target.max, source, up=False), source, "max"))
+            value = emit(
+                "Minimum", value, emit.constant(_inside(target.max, source, up=False), source, "max")
+            )
         return cast(value, target, name=named)
 
 
@@ -93,7 +96,8 @@ def _exact(limit: Any) -> Any:
 
 
 def _inside(limit: Any, source: dtypes.DType, *, up: bool) -> Any:
-    """The value of type `source` nearest to `limit` on its inner side: float32(2**31 - 1) would lie outside."""
+    """The value of type `source` nearest to `limit` on its inner side: float32(2**31 - 1) would lie
+    outside."""
     kind = source.as_numpy_dtype
     value = kind(_exact(limit))
     if source.is_floating and math.isfinite(float(value)):

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.base import dtypes, shape as shapes
+from thalweg.base import dtypes
+from thalweg.base import shape as shapes
 from thalweg.base.dtypes import DType
 from thalweg.base.errors import InvalidArgumentError
 from thalweg.graph.composite import SparseTensor
@@ -15,15 +16,19 @@ from thalweg.graph.convert import convert_to_tensor
 from thalweg.graph.emitter import emit
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.library.arguments import scope
-from thalweg.library.array_ops import rank as rank_of, shape as shape_of
+from thalweg.library.array_ops import rank as rank_of
+from thalweg.library.array_ops import shape as shape_of
 from thalweg.library.grouping import group, no_op, with_dependencies
 from thalweg.library.reduction_ops import reduce_all
 
 
-def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None) -> Operation:
+def Assert(
+    condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None
+) -> Operation:
     """An operation that fails with InvalidArgumentError, showing `data`, where condition is false.
 
-    data: tensors and strings. summarize: how many elements of each to show (3 where None). The operation has to
+    data: tensors and strings. summarize: how many elements of each to show (3 where None). The operation
+    has to
     run: fetch it, or make what depends on the check wait for it (control_dependencies).
     """
     with scope(name, "Assert"):
@@ -54,7 +59,13 @@ def _compare(
         x = convert_to_tensor(x, name="x")
         y = convert_to_tensor(y, name="y")
         if data is None:
-            data = [f"Condition x {sign} y did not hold element-wise:", f"x ({x.name}) = ", x, f"y ({y.name}) = ", y]
+            data = [
+                f"Condition x {sign} y did not hold element-wise:",
+                f"x ({x.name}) = ",
+                x,
+                f"y ({y.name}) = ",
+                y,
+            ]
         if message is not None:
             data = [message, *data]
         condition = reduce_all(emit(op, x, y))
@@ -78,8 +89,8 @@ def assert_equal(
     name: str | None = None,
 ) -> Operation:
     """Checks x == y for all elements, broadcast. InvalidArgumentError: at once where both are known."""
-    if x is y:
-        with scope(name, "assert_equal"):
+    with scope(name, "assert_equal"):  # TensorFlow enters it twice: the nodes are under "assert_equal_1"
+        if x is y:
             return no_op()
     return _compare("==", "assert_equal", "Equal", np.equal, x, y, data, summarize, message, name)
 
@@ -117,7 +128,9 @@ def assert_less_equal(
     name: str | None = None,
 ) -> Operation:
     """Checks x <= y for all elements, broadcast. InvalidArgumentError: at once where both are known."""
-    return _compare("<=", "assert_less_equal", "LessEqual", np.less_equal, x, y, data, summarize, message, name)
+    return _compare(
+        "<=", "assert_less_equal", "LessEqual", np.less_equal, x, y, data, summarize, message, name
+    )
 
 
 def assert_greater(
@@ -248,7 +261,9 @@ def assert_rank_at_least(
     name: str | None = None,
 ) -> Operation:
     """Checks that x has this rank or more. ValueError at once where it is known, else when run."""
-    return _check_rank("assert_rank_at_least", "rank at least", "GreaterEqual", x, rank, data, summarize, message, name)
+    return _check_rank(
+        "assert_rank_at_least", "rank at least", "GreaterEqual", x, rank, data, summarize, message, name
+    )
 
 
 def _named(x: Any) -> tuple[Any, str]:
@@ -273,7 +288,13 @@ def _check_rank(
         x, of = _named(x)
         rank = convert_to_tensor(rank, name="rank")
         if data is None:
-            data = [_prefix(message), f"Tensor {of} must have {wanted}", rank, "Received shape: ", shape_of(x)]
+            data = [
+                _prefix(message),
+                f"Tensor {of} must have {wanted}",
+                rank,
+                "Received shape: ",
+                shape_of(x),
+            ]
         assert_type(rank, dtypes.int32)
         known = emit.known_value(rank)
         actual = x.get_shape().ndims
@@ -282,7 +303,8 @@ def _check_rank(
         if known is not None and actual is not None:
             if actual != known if op == "Equal" else actual < known:
                 raise ValueError(
-                    f"{_prefix(message)}Tensor {of} must have {wanted} {known}.  Received rank {actual}, shape "
+                    f"{_prefix(message)}Tensor {of} must have {wanted} {known}.  Received rank {actual}, "
+                    "shape "
                     f"{x.get_shape()}"
                 )
             return no_op(name="static_checks_determined_all_ok")
@@ -306,18 +328,25 @@ def assert_rank_in(
         x, of = _named(x)
         tensors = [convert_to_tensor(r, name="rank") for r in ranks]
         if data is None:
-            data = [_prefix(message), f"Tensor {of} must have rank in", *tensors, "Received shape: ", shape_of(x)]
+            data = [
+                _prefix(message),
+                f"Tensor {of} must have rank in",
+                *tensors,
+                "Received shape: ",
+                shape_of(x),
+            ]
         for r in tensors:
             assert_type(r, dtypes.int32)
-        known = [emit.known_value(r) for r in tensors]
+        known: list[Any] = [emit.known_value(r) for r in tensors]
         actual = x.get_shape().ndims
         if any(k is not None and k.ndim != 0 for k in known):
             raise ValueError("Rank must be a scalar.")
         if actual is not None and all(k is not None for k in known):
-            allowed = tuple(int(k) for k in known)  # type: ignore[call-overload]
+            allowed = tuple(int(k) for k in known)
             if actual not in allowed:
                 raise ValueError(
-                    f"{_prefix(message)}Tensor {of} must have rank in {allowed}.  Received rank {actual}, shape "
+                    f"{_prefix(message)}Tensor {of} must have rank in {allowed}.  Received rank {actual}, "
+                    "shape "
                     f"{x.get_shape()}"
                 )
             return no_op(name="static_checks_determined_all_ok")
@@ -374,7 +403,9 @@ def assert_same_float_dtype(tensors: Sequence[Any] | None = None, dtype: Any = N
         if expected is None:
             expected = kind
         elif kind != expected:
-            raise ValueError(f"Tensor type mismatch: {getattr(t, 'name', t)} is {kind!r}, expected {expected!r}")
+            raise ValueError(
+                f"Tensor type mismatch: {getattr(t, 'name', t)} is {kind!r}, expected {expected!r}"
+            )
     if expected is None:
         return dtypes.float32
     if not expected.is_floating:
@@ -384,7 +415,9 @@ def assert_same_float_dtype(tensors: Sequence[Any] | None = None, dtype: Any = N
 
 def assert_proper_iterable(values: Any) -> None:
     """Checks that values is a list or the like: no tensor, array or string. TypeError at once."""
-    if isinstance(values, Tensor | SparseTensor | np.ndarray | str | bytes) or not hasattr(values, "__iter__"):
+    if isinstance(values, Tensor | SparseTensor | np.ndarray | str | bytes) or not hasattr(
+        values, "__iter__"
+    ):
         raise TypeError(f'Expected argument "values" to be a "proper" iterable.  Found: {type(values)}')
 
 
@@ -448,10 +481,15 @@ def assert_shapes(
                 if isinstance(size, int) and isinstance(expected, int):
                     if size != expected:
                         raise ValueError(
-                            f"{_prefix(message)}Tensor {of} dimension {at} must have size {expected}.  Received "
+                            f"{_prefix(message)}Tensor {of} dimension {at} must have size {expected}.  "
+                            "Received "
                             f"size {size}, shape {x.get_shape()}"
                         )
                 elif size is not expected:
-                    what = data or [f"{_prefix(message)}Tensor {of} dimension {at} must have size ", expected, size]
+                    what = data or [
+                        f"{_prefix(message)}Tensor {of} dimension {at} must have size ",
+                        expected,
+                        size,
+                    ]
                     checks.append(Assert(emit("Equal", size, expected), what, summarize=summarize))
         return group(*checks)

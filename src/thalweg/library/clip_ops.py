@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.base import dtypes, shape as shapes
+from thalweg.base import dtypes
+from thalweg.base import shape as shapes
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.convert import convert_to_tensor, get_default_graph
 from thalweg.graph.emitter import emit
@@ -72,8 +73,9 @@ def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Ten
         t = convert_to_tensor(t, name="t")
         count = cast(size(t), dtypes.float32)
         inverse = emit("Rsqrt", reduce_sum(t * t, range(rank(t))))
+        wanted = t * clip_norm
         scale = emit("Minimum", inverse * count, emit.constant(1.0) / clip_norm)
-        return emit("Identity", t * clip_norm * scale, name=named)
+        return emit("Identity", wanted * scale, name=named)
 
 
 def _require_sequence(t_list: Any) -> list[Any]:
@@ -109,9 +111,10 @@ def clip_by_global_norm(
         use_norm = global_norm(t_list, name)
     graph = get_default_graph()
     with scope(name, "clip_by_global_norm") as named:
-        one = emit.constant(1.0, use_norm.dtype) if isinstance(use_norm, Tensor) else emit.constant(1.0)
         norm: Any = use_norm
-        smaller = emit("Minimum", 1.0 / norm, one / clip_norm)
+        inverse = 1.0 / norm
+        one = emit.constant(1.0, use_norm.dtype) if isinstance(use_norm, Tensor) else emit.constant(1.0)
+        smaller = emit("Minimum", inverse, one / clip_norm)
         finite = clip_norm * smaller
         # 0 where the norm is finite, else NaN
         scale = finite + (norm - norm)
@@ -149,9 +152,17 @@ def norm(
     if is_matrix and axis[0] == axis[1]:
         raise ValueError(f"'axis' must be None, an integer, or a tuple of 2 unique integers, got {axis}")
     if is_matrix and ord not in ("euclidean", "fro", 0.5, 1, 2, np.inf):
-        raise ValueError(f"'ord' must be a supported matrix norm: 'euclidean', 'fro', 1, 2, np.inf; got {ord!r}")
-    if not is_matrix and (isinstance(ord, str) and ord != "euclidean" or not isinstance(ord, str) and ord <= 0):
-        raise ValueError(f"'ord' must be a supported vector norm: 'euclidean' or a positive number, got {ord!r}")
+        raise ValueError(
+            f"'ord' must be a supported matrix norm: 'euclidean', 'fro', 1, 2, np.inf; got {ord!r}"
+        )
+    if not is_matrix and (
+        (isinstance(ord, str) and ord != "euclidean") or (not isinstance(ord, str) and ord <= 0)
+    ):
+        raise ValueError(
+            f"'ord' must be a supported vector norm: 'euclidean' or a positive number, got {ord!r}"
+        )
+    if axis is not None and not is_matrix:
+        axis = list(axis) if isinstance(axis, list | tuple) else [axis]
     with scope(name, "norm"):
         t = convert_to_tensor(tensor)
         if is_matrix and t._shape is not None:
@@ -171,14 +182,8 @@ def norm(
                 powers = reduce_sum(emit("Pow", size_, ord, name="Pow"), axis, keepdims=True)
                 result = emit("Pow", powers, 1.0 / ord, name="Pow")
         if not keepdims:
-            result = emit("Squeeze", result, squeeze_dims=_squeezed(axis))
+            result = emit("Squeeze", result, squeeze_dims=[] if axis is None else axis)
         return result
-
-
-def _squeezed(axis: Any) -> list[int]:
-    if axis is None:
-        return []
-    return list(axis) if isinstance(axis, list | tuple) else [axis]
 
 
 def _matrix_norm(t: Tensor, ord: Any, axis: list[int]) -> Tensor:
@@ -189,7 +194,11 @@ def _matrix_norm(t: Tensor, ord: Any, axis: list[int]) -> Tensor:
         last = emit("Transpose", t, np.array([*others, *axis], np.int32), name="transpose")
         singular, _, _ = emit("Svd", last, compute_uv=False)
         largest = reduce_max(singular, -1, keepdims=True)
-        return emit("ExpandDims", largest, -1) if axis == [len(others), len(others) + 1] else _restore(largest, axis)
+        return (
+            emit("ExpandDims", largest, -1)
+            if axis == [len(others), len(others) + 1]
+            else _restore(largest, axis)
+        )
     sums = reduce_sum(emit("Abs", t), axis[0] if ord == 1 else axis[1], keepdims=True)
     return reduce_max(sums, axis[1] if ord == 1 else axis[0], keepdims=True)
 

@@ -12,11 +12,17 @@ from thalweg.graph.convert import convert_to_tensor
 from thalweg.graph.emitter import emit
 from thalweg.graph.operation import Tensor
 from thalweg.library.arguments import renamed, scope
-from thalweg.library.array_ops import batch_to_space_nd, required_space_to_batch_paddings, shape, space_to_batch_nd
+from thalweg.library.array_ops import (
+    batch_to_space_nd,
+    required_space_to_batch_paddings,
+    shape,
+    space_to_batch_nd,
+)
 
 
 def _spatial(value: Any, n: int, data_format: str | None, what: str) -> list[int]:
-    """strides or dilations with their ones for batch and channels: given as one number, n or n + 2 of them."""
+    """strides or dilations with their ones for batch and channels: given as one number, n or n + 2 of
+    them."""
     if value is None:
         value = [1]
     values = [int(v) for v in value] if isinstance(value, Sequence | np.ndarray) else [int(value)]
@@ -36,7 +42,7 @@ def _channels_first(data_format: str | None) -> bool:
 def _padding(padding: Any) -> dict[str, Any]:
     """padding as attributes: "SAME", "VALID", or explicit [[before, after] for each axis]."""
     if isinstance(padding, list | tuple):
-        explicit = []
+        explicit: list[int] = []
         for i, pair in enumerate(padding):
             if not isinstance(pair, list | tuple) or len(pair) != 2:
                 raise ValueError(f"Explicit paddings are pairs for each axis; at {i}: {pair!r}")
@@ -62,7 +68,8 @@ def conv2d(
 ) -> Tensor:
     """The convolution of images [batch, height, width, channels] with filters [height, width, in, out].
 
-    strides, dilations: a number, two, or four (one for each axis of the input). padding: "SAME", "VALID" or a pair
+    strides, dilations: a number, two, or four (one for each axis of the input). padding: "SAME", "VALID"
+    or a pair
     for each axis. data_format: "NHWC" or "NCHW".
     """
     filter = renamed("filters", filters, "filter", filter)
@@ -145,7 +152,8 @@ def conv2d_transpose(
     filters: Any = None,
     dilations: Any = None,
 ) -> Tensor:
-    """The transpose ("deconvolution") of conv2d: what conv2d's gradient does. filter: [height, width, out, in]."""
+    """The transpose ("deconvolution") of conv2d: what conv2d's gradient does. filter: [height, width, out,
+    in]."""
     value = renamed("input", input, "value", value)
     filter = renamed("filters", filters, "filter", filter)
     with scope(name, "conv2d_transpose") as named:
@@ -352,53 +360,54 @@ def with_space_to_batch(
     data_format: str | None,
     name: str | None,
 ) -> Tensor:
-    """op(input, padding, name) with its window spread by `rates`: on interleaved grids stacked into the batch.
+    """op(input, padding, name) with its window spread by `rates`: on interleaved grids stacked into the
+    batch.
 
     op: works over the axes after the batch (after the channels where data_format starts with "NC").
     filter: whose leading dimensions are the window; for padding "SAME".
     """
     if max(rates) == 1:
         return op(input, padding, name)
-    start = 2 if _channels_first(data_format) else 1
-    axes = [start + i for i, r in enumerate(rates) if r > 1 or start == 2 or any(q > 1 for q in rates[i:])]
-    # the block covers axes 1 to the last dilated one
-    block = [1] * (axes[-1] + 1 - 1)
-    for i, r in enumerate(rates):
-        if start + i <= axes[-1]:
-            block[start + i - 1] = int(r)
-    first = start - 1
-    window = block[first:]
-    while window and window[-1] == 1:
-        window.pop()
-    block = block[: first + len(window)]
-    base = None
+    n = len(rates)
+    rate = np.array(rates, np.int32)
     if padding == "SAME":
-        base = _same_paddings(filter, window)
-    elif padding != "VALID":
+        base = convert_to_tensor(_same_paddings(filter, rate), dtypes.int32, name="stack")
+    elif padding == "VALID":
+        base = emit.constant(np.zeros((n, 2), np.int32), name="base_paddings")
+    else:
         raise ValueError(f"dilated windows need padding SAME or VALID, got {padding!r}")
-    space = shape(input)[start : start + len(window)]
-    known = input._shape
-    if known is not None and None not in known[start : start + len(window)]:
-        space = convert_to_tensor(list(known[start : start + len(window)]), dtypes.int32)
-    paddings, crops = required_space_to_batch_paddings(space, np.array(window, np.int32), base)
-    if first:  # the channels come before space: they are not touched
-        none = np.zeros((first, 2), np.int32)
-        paddings = emit("ConcatV2", [none, paddings], 0, name="concat")
-        crops = emit("ConcatV2", [none, crops], 0, name="concat")
-    blocks = np.array(block, np.int32)
-    spread = space_to_batch_nd(input, blocks, paddings)
-    return batch_to_space_nd(op(spread, "VALID", None), blocks, crops, name=name)
+    start = 2 if _channels_first(data_format) else 1
+    known = None if input._shape is None else input._shape[start : start + n]
+    space: Any = known
+    if known is None or None in known:
+        dims = shape(input)
+        space = [dims[start + i] if known is None or known[i] is None else known[i] for i in range(n)]
+    paddings, crops = (_whole(t, start - 1) for t in required_space_to_batch_paddings(space, rate, base))
+    block = np.concatenate([np.ones(start - 1, np.int32), rate])
+    spread = space_to_batch_nd(input, block, paddings)
+    return batch_to_space_nd(op(spread, "VALID", name), block, crops)
 
 
-def _same_paddings(filter: Any, window: list[int]) -> Any:
+def _whole(pads: Tensor, channels: int) -> Any:
+    """Paddings of the spatial axes, with none for channels that come before them; values where they are
+    known."""
+    value = emit.known_value(pads)
+    none = np.zeros((channels, 2), np.int32)
+    if value is not None:
+        return np.concatenate([none, value])
+    return emit("ConcatV2", [none, pads], 0, name="concat") if channels else pads
+
+
+def _same_paddings(filter: Any, rate: np.ndarray) -> list[list[Any]]:
+    """What padding "SAME" puts before and after each axis for a window spread by `rate`."""
     filter = convert_to_tensor(filter)
-    n = len(window)
+    n = len(rate)
     sizes: Any
     if filter._shape is not None and None not in filter._shape[:n]:
         sizes = np.array(filter._shape[:n], np.int32)
     else:
         sizes = shape(filter)[:n]
-    extra = (sizes - 1) * np.array(window, np.int32)
+    extra = (sizes - 1) * rate
     before = extra // 2
     after = extra - before
     return [[before[i], after[i]] for i in range(n)]
@@ -496,7 +505,8 @@ def depthwise_conv2d(
     data_format: str | None = None,
     dilations: Any = None,
 ) -> Tensor:
-    """Each channel convolved with filters of its own, spread by `rate`: filter [h, w, channels, multiplier]."""
+    """Each channel convolved with filters of its own, spread by `rate`: filter [h, w, channels,
+    multiplier]."""
     rates = _numbers(renamed("dilations", dilations, "rate", rate), 2, "rate")
     with scope(name, "depthwise") as named:
         input = convert_to_tensor(input, name="tensor_in")

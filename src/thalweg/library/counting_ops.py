@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.base import dtypes, shape as shapes
+from thalweg.base import dtypes
+from thalweg.base import shape as shapes
 from thalweg.graph.convert import convert_to_tensor
 from thalweg.graph.emitter import emit
 from thalweg.graph.operation import Tensor
 from thalweg.library.arguments import scope
+from thalweg.library.array_ops import shape
 from thalweg.library.casting import cast
 from thalweg.library.check_ops import assert_less, assert_non_negative
 from thalweg.library.fill_ops import ones_like
@@ -27,7 +29,7 @@ def bincount(
     """
     with scope(None, "bincount"):
         arr = convert_to_tensor(arr, dtypes.int32, name="arr")
-        nonempty = emit("Greater", reduce_prod(emit("Shape", arr)), 0)
+        nonempty = emit("Greater", reduce_prod(shape(arr)), 0)
         length: Any = emit("Mul", cast(nonempty, dtypes.int32), reduce_max(arr) + 1, name="mul")
         if minlength is not None:
             minlength = convert_to_tensor(minlength, dtypes.int32, name="minlength")
@@ -84,11 +86,9 @@ def confusion_matrix(
                 )
             weights = cast(weights, kind)
         size = convert_to_tensor([num_classes, num_classes], name="stack")
-        size = cast(size, dtypes.int64)
-        indices = convert_to_tensor([labels, predictions], name="stack")
-        indices = emit("Transpose", indices, np.array([1, 0], np.int32), name="transpose")
+        indices = emit("Pack", [labels, predictions], axis=1, name="stack")
         values = ones_like(predictions, kind) if weights is None else weights
-        return emit("ScatterNd", indices, values, size)
+        return emit("ScatterNd", indices, values, cast(size, dtypes.int64))
 
 
 def remove_squeezable_dimensions(
@@ -117,7 +117,7 @@ def histogram_fixed_width_bins(
     """Which of nbins equal parts of value_range each value falls into; those outside go to the ends."""
     with scope(name, "histogram_fixed_width_bins"):
         values = convert_to_tensor(values, name="values")
-        shape = emit("Shape", values)
+        original = emit("Shape", values)
         values = emit("Reshape", values, [-1])
         value_range = convert_to_tensor(value_range, name="value_range")
         count = convert_to_tensor(nbins, dtypes.int32, name="nbins")
@@ -125,7 +125,7 @@ def histogram_fixed_width_bins(
         low, high = value_range[0], value_range[1]
         place = emit("Floor", bins * ((values - low) / (high - low)))
         indices = emit("Minimum", emit("Maximum", cast(place, dtypes.int32), 0), count - 1)
-        return emit("Reshape", cast(indices, dtype), shape)
+        return emit("Reshape", cast(indices, dtype), original)
 
 
 def histogram_fixed_width(
@@ -133,6 +133,6 @@ def histogram_fixed_width(
 ) -> Tensor:
     """How many values fall into each of nbins equal parts of value_range; those outside count at the ends."""
     with scope(name, "histogram_fixed_width") as named:
-        return emit("HistogramFixedWidth", values, value_range, nbins, dtype=dtypes.as_dtype(dtype), name=named)
-
-
+        return emit(
+            "HistogramFixedWidth", values, value_range, nbins, dtype=dtypes.as_dtype(dtype), name=named
+        )

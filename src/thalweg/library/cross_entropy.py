@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from thalweg.base import dtypes, shape as shapes
+from thalweg.base import dtypes
+from thalweg.base import shape as shapes
 from thalweg.graph.convert import convert_to_tensor, get_default_graph
 from thalweg.graph.emitter import emit
 from thalweg.graph.operation import Tensor
@@ -53,9 +54,7 @@ def softmax_cross_entropy_with_logits_v2(
         if axis != -1:
             precise, labels = _axis_to_end(precise, axis, n), _axis_to_end(labels, axis, n)
         outer = shape(precise)
-        cost, _ = emit(
-            "SoftmaxCrossEntropyWithLogits", _flat_outer(precise), _flat_outer(labels), name=named
-        )
+        cost, _ = emit("SoftmaxCrossEntropyWithLogits", _flat_outer(precise), _flat_outer(labels), name=named)
         outer = emit("Slice", outer, [0], [emit("Sub", n, 1)])
         cost = emit("Reshape", cost, outer)
         if static is not None:
@@ -114,7 +113,8 @@ def _require_labels_fit(labels: shapes.Shape, logits: shapes.Shape) -> None:
         return
     if len(labels) != len(logits) - 1:
         raise ValueError(
-            f"Rank mismatch: Rank of labels (received {len(labels)}) should equal rank of logits minus 1 (received "
+            f"Rank mismatch: Rank of labels (received {len(labels)}) should equal rank of logits minus 1 "
+            "(received "
             f"{len(logits)})."
         )
     if not shapes.is_compatible(labels, logits[:-1]):
@@ -148,14 +148,16 @@ def _sparse_any_rank(
 def _require_same_shape(a: Tensor, b: Tensor, what: str) -> None:
     if not shapes.is_compatible(a._shape, b._shape):
         raise ValueError(
-            f"{what} must have the same shape ({shapes.format_shape(a._shape)} vs {shapes.format_shape(b._shape)})"
+            f"{what} must have the same shape ({shapes.format_shape(a._shape)} vs "
+            f"{shapes.format_shape(b._shape)})"
         )
 
 
 def sigmoid_cross_entropy_with_logits(
     labels: Any = None, logits: Any = None, name: str | None = None
 ) -> Tensor:
-    """The cross entropy of sigmoid(logits) against probabilities, each element by itself, without overflow."""
+    """The cross entropy of sigmoid(logits) against probabilities, each element by itself, without
+    overflow."""
     _require_both("sigmoid_cross_entropy_with_logits", labels, logits)
     with scope(name, "logistic_loss") as named:
         logits = convert_to_tensor(logits, name="logits")
@@ -170,7 +172,11 @@ def sigmoid_cross_entropy_with_logits(
 
 
 def weighted_cross_entropy_with_logits(
-    labels: Any = None, logits: Any = None, pos_weight: Any = None, name: str | None = None, targets: Any = None
+    labels: Any = None,
+    logits: Any = None,
+    pos_weight: Any = None,
+    name: str | None = None,
+    targets: Any = None,
 ) -> Tensor:
     """sigmoid_cross_entropy_with_logits with the positive part weighted by pos_weight."""
     labels = renamed("labels", labels, "targets", targets)
@@ -179,14 +185,16 @@ def weighted_cross_entropy_with_logits(
         labels = convert_to_tensor(labels, name="labels")
         _require_same_shape(logits, labels, "logits and targets")
         weight = 1 + (pos_weight - 1) * labels
+        linear = (1 - labels) * logits
         log_part = emit("Log1p", emit("Exp", -emit("Abs", logits))) + emit("Relu", -logits)
-        return emit("AddV2", (1 - labels) * logits, weight * log_part, name=named)
+        return emit("AddV2", linear, weight * log_part, name=named)
 
 
 def log_poisson_loss(
     targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None
 ) -> Tensor:
-    """The loss exp(log_input) - log_input targets of Poisson's distribution; compute_full_loss adds Stirling's term."""
+    """The loss exp(log_input) - log_input targets of Poisson's distribution; compute_full_loss adds
+    Stirling's term."""
     with scope(name, "log_poisson_loss"):
         log_input = convert_to_tensor(log_input, name="log_input")
         targets = convert_to_tensor(targets, name="targets")
@@ -200,5 +208,3 @@ def log_poisson_loss(
         zeros, ones = zeros_like(targets, kind), ones_like(targets, kind)
         small = emit("LogicalAnd", targets >= zeros, targets <= ones)
         return result + emit("Select", small, zeros, stirling)
-
-

@@ -1,8 +1,8 @@
-"""Looking into a running graph: check_numerics, Print, Python functions as nodes."""
+"""Looking into a running graph: check_numerics, Print."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from thalweg.base import dtypes
@@ -44,7 +44,8 @@ def add_check_numerics_ops() -> Operation:
                 continue
             if op._get_control_flow_context() is not None:
                 raise ValueError(
-                    "`tf.add_check_numerics_ops() is not compatible with TensorFlow control flow operations such as "
+                    "`tf.add_check_numerics_ops() is not compatible with TensorFlow control flow "
+                    "operations such as "
                     f"`tf.cond()` or `tf.while_loop()`: '{op.name}' is inside one."
                 )
             with graph.control_dependencies(check):

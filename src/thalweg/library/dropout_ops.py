@@ -23,16 +23,20 @@ def dropout(
     name: str | None = None,
     rate: Any = None,
 ) -> Tensor:
-    """x with a share `rate` (= 1 - keep_prob) of its elements set to 0, at random, the others scaled up to make up.
+    """x with a share `rate` (= 1 - keep_prob) of its elements set to 0, at random, the others scaled up to
+    make up.
 
-    noise_shape: the shape of the random choice; where it is 1 and x's is not, elements are kept or dropped together.
+    noise_shape: the shape of the random choice; where it is 1 and x's is not, elements are kept or dropped
+    together.
     Errors: ValueError for a rate outside [0, 1), or for integers.
     """
     if keep_prob is not None:
         try:
             keep_prob = 1.0 - keep_prob
         except TypeError:
-            raise ValueError(f"keep_prob must be a floating point number or Tensor, got {keep_prob!r}") from None
+            raise ValueError(
+                f"keep_prob must be a floating point number or Tensor, got {keep_prob!r}"
+            ) from None
     rate = renamed("rate", rate, "keep_prob", keep_prob)
     if rate is None:
         raise ValueError("You must provide a rate to dropout.")
@@ -40,9 +44,11 @@ def dropout(
         x = convert_to_tensor(x, name="x")
         if not x.dtype.is_floating:
             raise ValueError(
-                f"x has to be a floating point tensor since it's going to be scaled. Got a {x.dtype.name} tensor instead."
+                f"x has to be a floating point tensor since it's going to be scaled. Got a {x.dtype.name} "
+                "tensor instead."
             )
         if isinstance(rate, numbers.Real):
+            rate = float(rate)
             if not 0 <= rate < 1:
                 raise ValueError(f"rate must be a scalar tensor or a float in the range [0, 1), got {rate}")
             if rate == 0:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.base import dtypes, shape as shapes
+from thalweg.base import dtypes
+from thalweg.base import shape as shapes
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.convert import convert_to_tensor, get_default_graph
 from thalweg.graph.emitter import emit
@@ -50,8 +51,10 @@ def embedding_lookup(
 ) -> Tensor:
     """The rows of a table at `ids`: the shape of ids + the shape of a row.
 
-    params: a tensor or variable; or a list of them (a PartitionedVariable), the parts of the table: with "mod", id i
-    is in part i % n; with "div", the parts are consecutive blocks, the first ones longer by one row where they don't
+    params: a tensor or variable; or a list of them (a PartitionedVariable), the parts of the table: with
+    "mod", id i
+    is in part i % n; with "div", the parts are consecutive blocks, the first ones longer by one row where
+    they don't
     divide evenly. Each part is read where it lives. max_norm: rows with a greater norm are scaled down to it.
     """
     parts = _as_parts(params)
@@ -106,7 +109,7 @@ def _from_parts(parts: list[Any], ids: Tensor, strategy: str, name: str) -> Tens
         static = part.get_shape().as_list() if part.get_shape().ndims is not None else None
         element = shapes.merge(element, None if static is None else tuple(static[1:]))
     if element is not None and shapes.is_fully_defined(element):
-        inner = emit.constant(np.array(element, np.int32))
+        inner: Any = np.array(element, np.int32)
     else:
         with graph.colocate_with(_where(parts[0]), ignore_existing=True):
             whole = shape(parts[0])
@@ -123,7 +126,7 @@ def _blocks(parts: list[Any], flat: Tensor) -> tuple[Tensor, Tensor]:
     kind = flat.dtype.base_dtype
     lengths = [None if p.get_shape().ndims is None else p.get_shape().as_list()[0] for p in parts]
     if None not in lengths:
-        total = emit.constant(sum(lengths), kind)  # type: ignore[arg-type]
+        total = emit.constant(sum(lengths), kind)
     else:
         graph = get_default_graph()
         sizes: list[Any] = []
@@ -153,7 +156,8 @@ def embedding_lookup_sparse(
     combiner: str | None = None,
     max_norm: Any = None,
 ) -> Tensor:
-    """For each row of a SparseTensor of ids, its embeddings combined: "sum", "mean" or "sqrtn", by weights if given.
+    """For each row of a SparseTensor of ids, its embeddings combined: "sum", "mean" or "sqrtn", by weights
+    if given.
 
     Rows in the middle without ids give zeros; use safe_embedding_lookup_sparse for trailing ones and bad ids.
     """
@@ -210,7 +214,8 @@ def safe_embedding_lookup_sparse(
 ) -> Tensor:
     """embedding_lookup_sparse that leaves out negative ids and weights that aren't positive.
 
-    A row without ids gives the embedding of default_id, or zeros. sparse_ids may have more than two axes: the last
+    A row without ids gives the embedding of default_id, or zeros. sparse_ids may have more than two axes:
+    the last
     is the bag.
     """
     parts = _as_parts(embedding_weights)
@@ -222,7 +227,9 @@ def safe_embedding_lookup_sparse(
         flat_shape = convert_to_tensor([outer, gather(original, n - 1)], name="stack")
         indices, dense_shape = emit("SparseReshape", sparse_ids.indices, original, flat_shape)
         ids = SparseTensor(indices, sparse_ids.values, dense_shape)
-        weights = None if sparse_weights is None else SparseTensor(indices, sparse_weights.values, dense_shape)
+        weights = (
+            None if sparse_weights is None else SparseTensor(indices, sparse_weights.values, dense_shape)
+        )
         ids, weights = _kept(ids, weights, emit("GreaterEqual", ids.values, 0))
         if weights is not None and combiner != "sum":
             ids, weights = _kept(ids, weights, emit("Greater", weights.values, 0.0))

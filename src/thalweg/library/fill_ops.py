@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.base import dtypes, shape as shapes
+from thalweg.base import dtypes
+from thalweg.base import shape as shapes
 from thalweg.base.dtypes import DType
 from thalweg.graph.convert import constant_node, convert_to_tensor
 from thalweg.graph.emitter import emit
@@ -42,10 +43,11 @@ def _filled(shape: Any, value: Any, kind: DType, name: str) -> Tensor:
     if not isinstance(shape, Tensor):
         known = _known_shape(shape)
         if known is not None:
-            if np.prod(known, dtype=np.int64) < _SMALL:
+            if np.prod(known, dtype=np.int64) < _SMALL and not isinstance(shape, int | np.integer):
                 return constant_node(np.full(known, value, kind.as_numpy_dtype), kind, name)
             wide = any(d >= 2**31 for d in known)
-            shape = constant_node(np.array(known, np.int64 if wide else np.int32))
+            size = np.array(known, np.int64 if wide else np.int32)
+            shape = constant_node(size, name="shape_as_tensor")
         else:
             shape = convert_to_tensor(shape, dtypes.int32)
     if not shape._shape:
@@ -97,7 +99,8 @@ def one_hot(
     dtype: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """indices with a new axis of length `depth` (the last, or `axis`): on_value at the index, off_value elsewhere.
+    """indices with a new axis of length `depth` (the last, or `axis`): on_value at the index, off_value
+    elsewhere.
 
     Errors: TypeError where the types of the values and `dtype` differ.
     """
@@ -125,7 +128,8 @@ def one_hot(
 def sequence_mask(
     lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, name: str | None = None
 ) -> Tensor:
-    """lengths with a new last axis of length maxlen (the greatest where None): true at the first `length` places."""
+    """lengths with a new last axis of length maxlen (the greatest where None): true at the first `length`
+    places."""
     with scope(name, "SequenceMask"):
         lengths = convert_to_tensor(lengths)
         if maxlen is None:
@@ -138,7 +142,9 @@ def sequence_mask(
         else:
             maxlen = convert_to_tensor(maxlen)
         if maxlen._shape:
-            raise ValueError(f"maxlen must be scalar for sequence_mask, got {shapes.format_shape(maxlen._shape)}")
+            raise ValueError(
+                f"maxlen must be scalar for sequence_mask, got {shapes.format_shape(maxlen._shape)}"
+            )
         kind = maxlen.dtype.base_dtype
         row = emit("Range", emit.constant(0, kind), maxlen, emit.constant(1, kind))
         column = emit("Cast", emit("ExpandDims", lengths, -1), DstT=kind)
@@ -149,7 +155,8 @@ def sequence_mask(
 
 
 def meshgrid(*args: Any, indexing: str = "xy", name: str | None = "meshgrid") -> list[Tensor]:
-    """Coordinates of the grid over several vectors, one tensor each; "xy" has columns for the first, "ij" rows."""
+    """Coordinates of the grid over several vectors, one tensor each; "xy" has columns for the first, "ij"
+    rows."""
     if indexing not in ("xy", "ij"):
         raise ValueError("indexing parameter must be either 'xy' or 'ij'")
     with scope(name, "meshgrid"):
@@ -181,7 +188,7 @@ def eye(
     name: str | None = None,
 ) -> Tensor:
     """The identity matrix [num_rows, num_columns or num_rows], repeated over batch_shape."""
-    with scope(name, "eye") as named:
+    with scope(name, "eye"):
         square = num_columns is None
         batch = [] if batch_shape is None else batch_shape
         columns = num_rows if square else num_columns
@@ -195,12 +202,12 @@ def eye(
             diagonal_shape = [*batch, diagonal_size]
         diagonal = ones(diagonal_shape, dtype)
         if square:
-            return matrix_diag(diagonal, name=named)
+            return matrix_diag(diagonal)
         if isinstance(batch, Tensor):
             full: Any = emit("ConcatV2", [batch, [num_rows, columns]], 0, name="concat")
         else:
             full = [*batch, num_rows, columns]
-        return matrix_set_diag(zeros(full, dtype), diagonal, name=named)
+        return matrix_set_diag(zeros(full, dtype), diagonal)
 
 
 # ---- diagonals -----------------------------------------------------------------------------------------
@@ -226,15 +233,18 @@ def matrix_diag(
     align: str = "RIGHT_LEFT",
 ) -> Tensor:
     """Matrices with these vectors on their diagonals `k` and padding_value elsewhere."""
-    return emit(
-        "MatrixDiagV3", diagonal, k, num_rows, num_cols, _padding(diagonal, padding_value), align=align, name=name
-    )
+    if _is(k, 0) and _is(num_rows, -1) and _is(num_cols, -1) and _is(padding_value, 0):
+        return emit("MatrixDiag", diagonal, name=name)
+    padding = _padding(diagonal, padding_value)
+    return emit("MatrixDiagV3", diagonal, k, num_rows, num_cols, padding, align=align, name=name)
 
 
 def matrix_diag_part(
     input: Any, name: str | None = "diag_part", k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
-    """The diagonals `k` of matrices."""
+    """The diagonals `k` of matrices; shorter ones are filled up with padding_value."""
+    if _is(k, 0):
+        return emit("MatrixDiagPart", input, name=name)
     return emit("MatrixDiagPartV3", input, k, _padding(input, padding_value), align=align, name=name)
 
 
@@ -242,7 +252,13 @@ def matrix_set_diag(
     input: Any, diagonal: Any, name: str | None = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
     """Matrices with their diagonals `k` replaced."""
+    if _is(k, 0):
+        return emit("MatrixSetDiag", input, diagonal, name=name)
     return emit("MatrixSetDiagV3", input, diagonal, k, align=align, name=name)
+
+
+def _is(value: Any, default: int) -> bool:
+    return not isinstance(value, Tensor) and np.ndim(value) == 0 and value == default
 
 
 def _padding(of: Any, value: Any) -> Any:

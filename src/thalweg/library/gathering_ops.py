@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.base import dtypes, shape as shapes
+from thalweg.base import dtypes
+from thalweg.base import shape as shapes
 from thalweg.graph.convert import convert_to_tensor
 from thalweg.graph.emitter import emit
 from thalweg.graph.operation import Tensor
@@ -77,9 +78,7 @@ def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: in
         return emit("GatherNd", params, full, name=named)
 
 
-def boolean_mask(
-    tensor: Any, mask: Any, name: str | None = "boolean_mask", axis: Any = None
-) -> Tensor:
+def boolean_mask(tensor: Any, mask: Any, name: str | None = "boolean_mask", axis: Any = None) -> Tensor:
     """The slices of tensor where mask is true, in order.
 
     mask: a boolean tensor of known rank K, at least 1; it covers K axes of tensor, from `axis` (0) on.
@@ -117,7 +116,8 @@ def _require_covers(x: Tensor, covered: tuple[int | None, ...], axis: int) -> No
     part = x._shape[axis : axis + len(covered)]  # type: ignore[index]
     if not shapes.is_compatible(part, covered):
         raise ValueError(
-            f"Shapes {shapes.format_shape(part)} and {shapes.format_shape(covered)} are incompatible: a mask must "
+            f"Shapes {shapes.format_shape(part)} and {shapes.format_shape(covered)} are incompatible: a "
+            "mask must "
             f"have the shape of the axes of '{x.name}' that it covers"
         )
 
@@ -153,7 +153,8 @@ def _places(condition: Any, name: str | None) -> Tensor:
 
 
 def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
-    """(y, idx): the different elements of a vector in order of appearance, and where each element is among them."""
+    """(y, idx): the different elements of a vector in order of appearance, and where each element is among
+    them."""
     return emit("Unique", x, out_idx=dtypes.as_dtype(out_idx), name=name)
 
 

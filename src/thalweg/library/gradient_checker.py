@@ -40,10 +40,11 @@ def compute_gradient(
 ) -> Any:
     """The Jacobian of y by x twice, each [size of x, size of y]: (by gradients, by central differences).
 
-    x, x_shape: a tensor and its shape, or lists of them (a list of pairs is returned then). x_init_value: where
-    to differentiate (a list for a list); random by default. delta: how far apart the differences are taken.
-    init_targets: operations to run first. extra_feed_dict: further values to feed. Complex numbers count as
-    two, real and imaginary part. Runs in the default session.
+    x, x_shape: a tensor and its shape, or lists of them (a list of pairs is returned then).
+    x_init_value: where to differentiate (a list for a list); random by default.
+    delta: how far to either side the differences are taken.
+    init_targets: operations to run first. extra_feed_dict: further values to feed.
+    Complex numbers count as two, real and imaginary part. Runs in the default session.
     Errors: ValueError without a default session, for other than floating and complex types, and for an
     x_init_value of another shape.
     """

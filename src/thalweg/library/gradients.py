@@ -134,8 +134,8 @@ def _with_gradient(f: Callable[..., Any], args: list[Tensor]) -> Any:
             inputs, of_variables = grad_fn(*given, **keywords)
             if len(of_variables) != len(variables):
                 raise ValueError(
-                    f"Must return gradient for each variable from @custom_gradient grad_fn: got {len(of_variables)} "
-                    f"for {len(variables)}"
+                    "Must return gradient for each variable from @custom_gradient grad_fn: got "
+                    f"{len(of_variables)} for {len(variables)}"
                 )
         inputs = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
         return [None] * len(results) + inputs + list(of_variables)
@@ -174,7 +174,7 @@ def _keywords_for(grad_fn: Callable[..., Any], variables: list[Variable]) -> dic
     spec = inspect.getfullargspec(grad_fn)
     if "variables" not in [*spec.args, *spec.kwonlyargs] and spec.varkw is None:
         raise TypeError(
-            "@tf.custom_gradient grad_fn must accept keyword argument 'variables', since function uses variables: "
-            f"{variables}"
+            "@tf.custom_gradient grad_fn must accept keyword argument 'variables', since function uses "
+            f"variables: {variables}"
         )
     return {"variables": variables}

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.base import dtypes, shape as shapes
+from thalweg.base import dtypes
+from thalweg.base import shape as shapes
 from thalweg.base.tensor_shape import Dimension
 from thalweg.graph.convert import convert_to_tensor
 from thalweg.graph.emitter import emit
@@ -52,9 +53,7 @@ def parallel_stack(values: Sequence[Any], name: str | None = "parallel_stack") -
         return emit("ParallelConcat", rows, shape=(len(values), *shape))  # type: ignore[misc]
 
 
-def unstack(
-    value: Any, num: int | None = None, axis: int = 0, name: str | None = "unstack"
-) -> list[Tensor]:
+def unstack(value: Any, num: int | None = None, axis: int = 0, name: str | None = "unstack") -> list[Tensor]:
     """The slices along `axis`, a tensor each. num: how many, where the shape doesn't say."""
     if num is None:
         value = convert_to_tensor(value)
@@ -74,7 +73,7 @@ def split(
     """value cut along `axis` into that many equal parts, or into parts of these sizes (one may be -1)."""
     name = name or "split"
     if isinstance(num_or_size_splits, numbers.Integral | Dimension):
-        return emit("Split", axis, value, num_split=int(num_or_size_splits), name=name)  # type: ignore[arg-type]
+        return emit("Split", axis, value, num_split=int(num_or_size_splits), name=name)
     sizes = convert_to_tensor(num_or_size_splits)
     if sizes._shape == ():
         raise ValueError("Rank-0 tensors are not supported as the num_or_size_splits argument to split.")
@@ -134,9 +133,7 @@ def reverse_sequence(
     batch_axis = renamed("batch_axis", batch_axis, "batch_dim", batch_dim)
     if seq_axis is None:
         raise ValueError("reverse_sequence needs seq_axis")
-    return emit(
-        "ReverseSequence", input, seq_lengths, seq_dim=seq_axis, batch_dim=batch_axis or 0, name=name
-    )
+    return emit("ReverseSequence", input, seq_lengths, seq_dim=seq_axis, batch_dim=batch_axis or 0, name=name)
 
 
 def extract_image_patches(

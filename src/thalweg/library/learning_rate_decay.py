@@ -17,7 +17,7 @@ from thalweg.graph.emitter import emit
 from thalweg.graph.operation import Tensor
 from thalweg.library.arguments import scope
 from thalweg.library.casting import cast
-from thalweg.library.random_seed import get_seed
+from thalweg.library.random_ops import random_normal
 
 __all__ = [
     "cosine_decay",
@@ -71,7 +71,7 @@ def natural_exp_decay(
     staircase: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """learning_rate * exp(-decay_rate * global_step / decay_steps); staircase: the quotient is rounded down."""
+    """learning_rate * exp(-decay_rate * global_step / decay_steps); staircase rounds the quotient down."""
     base = emit("Exp", emit("Neg", decay_rate))
     return exponential_decay(learning_rate, global_step, decay_steps, base, staircase, name)
 
@@ -84,7 +84,7 @@ def inverse_time_decay(
     staircase: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """learning_rate / (1 + decay_rate * global_step / decay_steps); staircase: the quotient is rounded down."""
+    """learning_rate / (1 + decay_rate * global_step / decay_steps); staircase rounds the quotient down."""
     _check_step(global_step, "inverse_time_decay")
     with scope(name, "InverseTimeDecay") as named:
         rate, dtype = _rate(learning_rate)
@@ -126,7 +126,9 @@ def polynomial_decay(
         return emit("AddV2", fall, end, name=named)
 
 
-def piecewise_constant(x: Any, boundaries: Sequence[Any], values: Sequence[Any], name: str | None = None) -> Tensor:
+def piecewise_constant(
+    x: Any, boundaries: Sequence[Any], values: Sequence[Any], name: str | None = None
+) -> Tensor:
     """values[0] for x <= boundaries[0], values[1] up to boundaries[1], ..., values[-1] beyond the last.
 
     Errors: ValueError where boundaries are not of x's type (int32 for an int64 x will do), or the values of
@@ -168,7 +170,10 @@ def _cosine(fraction: Any, dtype: DType, factor: Any = 0.5) -> Any:
 def cosine_decay(
     learning_rate: Any, global_step: Any, decay_steps: Any, alpha: float = 0.0, name: str | None = None
 ) -> Tensor:
-    """Half a cosine from learning_rate to alpha * learning_rate within decay_steps (https://arxiv.org/abs/1608.03983)."""
+    """Half a cosine from learning_rate to alpha * learning_rate within decay_steps.
+
+    https://arxiv.org/abs/1608.03983
+    """
     _check_step(global_step, "cosine decay")
     with scope(name, "CosineDecay"):
         rate, dtype = _rate(learning_rate)
@@ -187,7 +192,7 @@ def cosine_decay_restarts(
     alpha: float = 0.0,
     name: str | None = None,
 ) -> Tensor:
-    """cosine_decay again and again, each period t_mul times as long and m_mul times as high as the one before."""
+    """cosine_decay again and again, each time t_mul times as long and m_mul times as high as before."""
     _check_step(global_step, "cosine decay restarts")
     with scope(name, "SGDRDecay") as named:
         rate, dtype = _rate(learning_rate)
@@ -239,7 +244,10 @@ def noisy_linear_cosine_decay(
     beta: Any = 0.001,
     name: str | None = None,
 ) -> Tensor:
-    """linear_cosine_decay with noise on the linear part, of variance initial_variance / (1 + step) ^ variance_decay."""
+    """linear_cosine_decay with noise on the linear part.
+
+    The noise's variance is initial_variance / (1 + step) ^ variance_decay.
+    """
     _check_step(global_step, "noisy linear cosine decay")
     with scope(name, "NoisyLinearCosineDecay") as named:
         rate, dtype = _rate(learning_rate)
@@ -248,8 +256,7 @@ def noisy_linear_cosine_decay(
         step = emit("Minimum", cast(global_step, dtype), steps)
         linear = (steps - step) / steps
         variance = cast(initial_variance, dtype) / emit("Pow", 1.0 + step, cast(variance_decay, dtype))
-        seed, seed2 = get_seed(None)
-        noise = emit("RandomStandardNormal", emit.shape(linear), dtype=dtype, seed=seed or 0, seed2=seed2 or 0)
-        linear = linear + noise * emit("Sqrt", variance)
+        noise = random_normal(linear.shape, stddev=emit("Sqrt", variance), dtype=dtype)
+        linear = linear + noise
         fraction = 2.0 * periods * (step / steps)
         return emit("Mul", rate, (alpha + linear) * _cosine(fraction, dtype) + beta, name=named)

@@ -50,11 +50,11 @@ def matrix_band_part(input: Any, num_lower: Any, num_upper: Any, name: str | Non
     return emit("MatrixBandPart", input, num_lower, num_upper, name=name)
 
 
-def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> tuple[Tensor,Tensor]:
+def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> tuple[Tensor, Tensor]:
     """(q, r): orthogonal and upper triangular, with q r = input."""
     return emit("Qr", input, full_matrices=full_matrices, name=name)
 
 
-def log_matrix_determinant(input: Any, name: str | None = None) -> tuple[Tensor,Tensor]:
+def log_matrix_determinant(input: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """(sign, log of the absolute value) of the determinants."""
     return emit("LogMatrixDeterminant", input, name=name)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.base import dtypes, shape as shapes
+from thalweg.base import dtypes
+from thalweg.base import shape as shapes
 from thalweg.graph.convert import convert_to_tensor, get_default_graph
 from thalweg.graph.emitter import emit
 from thalweg.graph.operation import Operation, Tensor
@@ -27,7 +28,8 @@ from thalweg.library.sequence_ops import range as range_op
 
 
 class Reduction:
-    """How the losses of a batch become one: the sum, the weighted mean, the mean over weights that aren't 0 ..."""
+    """How the losses of a batch become one: the sum, the weighted mean, the mean over weights that aren't
+    0 ..."""
 
     NONE = "none"
     SUM = "weighted_sum"
@@ -101,7 +103,8 @@ _BROADCAST = "weights can not be broadcast to values."
 
 
 def _assert_broadcastable(weights: Any, values: Any) -> Operation:
-    """Checks that weights are a scalar, or of values' rank with each dimension 1 or the same; at once if known."""
+    """Checks that weights are a scalar, or of values' rank with each dimension 1 or the same; at once if
+    known."""
     with scope(None, "assert_broadcastable") as named:
         with scope(None, "weights") as weights_name:
             weights = convert_to_tensor(weights, name=weights_name)
@@ -325,7 +328,8 @@ def log_loss(
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = _BY_NONZERO,
 ) -> Tensor:
-    """The cross entropy of probabilities (kept epsilon away from 0), weighted and reduced (compute_weighted_loss)."""
+    """The cross entropy of probabilities (kept epsilon away from 0), weighted and reduced
+    (compute_weighted_loss)."""
     _pair(labels, predictions)
     with _scope(scope, "log_loss") as named:
         labels, predictions = _as_floats(labels, predictions)
@@ -357,7 +361,8 @@ def mean_pairwise_squared_error(
     scope: str | None = None,
     loss_collection: str | None = GraphKeys.LOSSES,
 ) -> Tensor:
-    """For each example, the mean over pairs of its elements of the squared difference of their errors; summed."""
+    """For each example, the mean over pairs of its elements of the squared difference of their errors;
+    summed."""
     _pair(labels, predictions)
     graph = get_default_graph()
     with _scope(scope, "mean_pairwise_squared_error"):
@@ -372,8 +377,9 @@ def mean_pairwise_squared_error(
             count = _num_present(errors, weights, per_batch=True)
             first = 2.0 * div_no_nan(squares, emit("Maximum", count - 1, 0), name="value")
             total = reduce_sum(errors, axes, keepdims=True)
+            square = emit("Square", total)
             pairs = emit("Maximum", emit("Mul", count, count - 1), 0)
-            second = 2.0 * div_no_nan(emit("Square", total), pairs, name="value")
+            second = 2.0 * div_no_nan(square, pairs, name="value")
             loss = reduce_sum(emit("Mul", first - second, weights))
             some = reduce_sum(count) > 0
             loss = emit("Select", some, loss, zeros_like(loss), name="value")
@@ -411,7 +417,8 @@ def softmax_cross_entropy(
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = _BY_NONZERO,
 ) -> Tensor:
-    """softmax_cross_entropy_with_logits, weighted and reduced; label_smoothing moves labels towards 1/classes."""
+    """softmax_cross_entropy_with_logits, weighted and reduced; label_smoothing moves labels towards
+    1/classes."""
     _pair(onehot_labels, logits, "onehot_labels logits")
     with _scope(scope, "softmax_cross_entropy_loss") as named:
         logits = convert_to_tensor(logits)
@@ -434,7 +441,8 @@ def sparse_softmax_cross_entropy(
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = _BY_NONZERO,
 ) -> Tensor:
-    """sparse_softmax_cross_entropy_with_logits, weighted and reduced. labels, weights: may have a last axis of 1."""
+    """sparse_softmax_cross_entropy_with_logits, weighted and reduced. labels, weights: may have a last
+    axis of 1."""
     _pair(labels, logits, "labels logits")
     with _scope(scope, "sparse_softmax_cross_entropy_loss") as named:
         labels, logits = remove_squeezable_dimensions(labels, logits, expected_rank_diff=1)
@@ -445,5 +453,3 @@ def sparse_softmax_cross_entropy(
                 weights = emit("Squeeze", weights, squeeze_dims=[-1])
         losses = sparse_softmax_cross_entropy_with_logits(labels, logits, name="xentropy")
         return compute_weighted_loss(losses, weights, named, loss_collection, reduction)
-
-

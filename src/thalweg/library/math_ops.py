@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.base import dtypes, shape as shapes
+from thalweg.base import dtypes
+from thalweg.base import shape as shapes
 from thalweg.base.dtypes import DType
 from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.convert import convert_to_tensor
@@ -265,7 +266,8 @@ def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
             target = dtypes.complex64
         else:
             raise TypeError(
-                f"complex takes parts that are both float32 or both float64, got {kinds[0].name} and {kinds[1].name}"
+                f"complex takes parts that are both float32 or both float64, got {kinds[0].name} and "
+                f"{kinds[1].name}"
             )
         return emit("Complex", real, imag, Tout=target, name=named)
 

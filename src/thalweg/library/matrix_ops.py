@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.base import dtypes, shape as shapes
+from thalweg.base import dtypes
+from thalweg.base import shape as shapes
 from thalweg.graph.convert import convert_to_tensor
 from thalweg.graph.emitter import emit
 from thalweg.graph.operation import Tensor
@@ -32,7 +33,8 @@ def matmul(
     """The product of matrices, or of batches of matrices (the axes before the last two broadcast).
 
     Each is first transposed, or transposed and conjugated, where asked. a_is_sparse, b_is_sparse: hints that
-    many elements are zero; they make no difference. Errors: ValueError where the inner dimensions differ or both
+    many elements are zero; they make no difference. Errors: ValueError where the inner dimensions differ
+    or both
     transpose and adjoint of one are asked for.
     """
     if transpose_a and adjoint_a:
@@ -155,10 +157,14 @@ def _as_matrix(a: Tensor, axes: Any, contracted_first: bool) -> tuple[Tensor, An
         if shapes.is_fully_defined(shape):
             perm = [*axes, *free] if contracted_first else [*free, *axes]
             rows = int(np.prod(free_static))
-            inner = int(np.prod([shape[i] for i in axes]))  # type: ignore[arg-type]
+            inner = int(np.prod([shape[i] for i in axes]))
             matrix = a if perm == list(builtins.range(len(shape))) else _transpose(a, perm)
             wanted = (inner, rows) if contracted_first else (rows, inner)
-            return (matrix if matrix._shape == wanted else emit("Reshape", matrix, wanted)), free_static, free_static
+            return (
+                (matrix if matrix._shape == wanted else emit("Reshape", matrix, wanted)),
+                free_static,
+                free_static,
+            )
         axes = convert_to_tensor(axes, dtypes.int32, name="axes")
         free = convert_to_tensor(free, dtypes.int32, name="free")
         dims = emit("Shape", a)
@@ -179,74 +185,3 @@ def _as_matrix(a: Tensor, axes: Any, contracted_first: bool) -> tuple[Tensor, An
 
 def _transpose(a: Tensor, perm: Any) -> Tensor:
     return emit("Transpose", a, perm, name="transpose")
-
-
-# ---- einsum --------------------------------------------------------------------------------------------
-
-
-def einsum(equation: str, *inputs: Any, name: str | None = None) -> Tensor:
-    """Einstein's summation: "ij,jk->ik" is a matrix product; "..." stands for axes that broadcast.
-
-    Without "->" the letters that occur once are kept, in alphabetical order. Errors: ValueError for a malformed
-    equation, or one that doesn't fit the tensors.
-    """
-    with scope(name, "einsum"):
-        left, arrow, output = equation.replace(" ", "").partition("->")
-        terms = left.split(",")
-        if len(terms) != len(inputs):
-            raise ValueError(f'einsum "{equation}" is of {len(terms)} tensors, got {len(inputs)}')
-        tensors = [convert_to_tensor(x, name="input") for x in inputs]
-        _check_letters(equation, terms, tensors)
-        if not arrow:
-            letters = left.replace(",", "").replace(".", "")
-            output = ("..." if "..." in left else "") + "".join(
-                sorted(c for c in set(letters) if letters.count(c) == 1)
-            )
-        while len(tensors) > 2:
-            i, j = _cheapest_pair(terms, tensors, output)
-            rest = [k for k in builtins.range(len(terms)) if k not in (i, j)]
-            middle = _joint(terms[i], terms[j], [terms[k] for k in rest], output)
-            pair = emit("Einsum", [tensors[i], tensors[j]], equation=f"{terms[i]},{terms[j]}->{middle}")
-            tensors = [*(tensors[k] for k in rest), pair]
-            terms = [*(terms[k] for k in rest), middle]
-        return emit("Einsum", tensors, equation=f"{','.join(terms)}->{output}")
-
-
-def _joint(a: str, b: str, others: list[str], output: str) -> str:
-    """The axes of the product of two terms that something else still needs."""
-    needed = set("".join(others) + output)
-    letters = "".join(c for c in dict.fromkeys((a + b).replace(".", "")) if c in needed)
-    return ("..." if "..." in a + b else "") + letters
-
-
-def _cheapest_pair(terms: list[str], tensors: list[Tensor], output: str) -> tuple[int, int]:
-    """The pair whose product is smallest beside what it replaces; unknown dimensions count as 1."""
-    sizes: dict[str, int] = {}
-    for term, tensor in zip(terms, tensors, strict=True):
-        shape = tensor._shape
-        if shape is None or "..." in term:
-            continue
-        sizes.update((c, d) for c, d in zip(term, shape, strict=True) if d is not None)
-
-    def size(term: str) -> int:
-        return int(np.prod([sizes.get(c, 1) for c in term if c != "."], dtype=np.int64))
-
-    def growth(pair: tuple[int, int]) -> int:
-        i, j = pair
-        others = [t for k, t in enumerate(terms) if k not in pair]
-        return size(_joint(terms[i], terms[j], others, output)) - size(terms[i]) - size(terms[j])
-
-    n = len(terms)
-    return min(((i, j) for i in builtins.range(n) for j in builtins.range(i + 1, n)), key=growth)
-
-
-def _check_letters(equation: str, terms: list[str], tensors: list[Tensor]) -> None:
-    for term, tensor in zip(terms, tensors, strict=True):
-        letters = term.replace("...", "")
-        if not all(c.isalpha() for c in letters):
-            raise ValueError(f'einsum "{equation}": "{term}" is not made of letters and one "..."')
-        rank = None if tensor._shape is None else len(tensor._shape)
-        if rank is not None and (rank < len(letters) or (rank > len(letters) and "..." not in term)):
-            raise ValueError(
-                f'einsum "{equation}": "{term}" has {len(letters)} axes, \'{tensor.name}\' has {rank}'
-            )

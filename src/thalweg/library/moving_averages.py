@@ -15,6 +15,7 @@ from thalweg.library.framework import name_scope
 from thalweg.library.graph_keys import GraphKeys
 from thalweg.library.initializers import zeros_initializer
 from thalweg.library.optimizers.slot_creator import create_slot, create_zeros_slot
+from thalweg.library.ref_variable import RefVariable
 from thalweg.library.variable_scope import get_variable, get_variable_scope, variable_scope
 from thalweg.library.variables import (
     Variable,
@@ -38,6 +39,9 @@ def assign_moving_average(
     """
     with name_scope(name, "AssignMovingAvg", [variable, value, decay]) as scope:
         rate = cast(convert_to_tensor(1.0 - decay, name="decay"), variable.dtype.base_dtype)
+        if isinstance(value, RefVariable):
+            # the read that was made with it is under no control dependencies, such as on a training step
+            value = value.read_value()
         if zero_debias:
             return _zero_debias(variable, value, rate)
         return variable.assign_sub((variable - value) * rate, name=scope)
@@ -84,10 +88,14 @@ def weighted_moving_average(
     if collections is None:
         collections = [GraphKeys.GLOBAL_VARIABLES]
     with variable_scope(name, "WeightedMovingAvg", [value, weight, decay]) as scope:
-        arguments = {"initializer": zeros_initializer(), "trainable": False, "collections": collections}
+        arguments: dict[str, Any] = {
+            "initializer": zeros_initializer(),
+            "trainable": False,
+            "collections": collections,
+        }
         product = get_variable("value_x_weight", value.shape, value.dtype, **arguments)
         weights = get_variable("weight", weight.shape, weight.dtype, **arguments)
-        numerator: Any = assign_moving_average(product, value * weight, decay, zero_debias=False)  # type: ignore[operator]
+        numerator: Any = assign_moving_average(product, value * weight, decay, zero_debias=False)
         denominator = assign_moving_average(weights, weight, decay, zero_debias=False)
         return emit("RealDiv" if truediv else "Div", numerator, denominator, name=scope.name)
 
@@ -95,9 +103,11 @@ def weighted_moving_average(
 class ExponentialMovingAverage:
     """Keeps "shadow" variables that follow others: shadow = decay * shadow + (1 - decay) * value.
 
-    decay: close to 1, such as 0.999. num_updates: a count of steps; while it is small the decay is
-    (1 + num_updates) / (10 + num_updates), so that averages move faster at the start. zero_debias: corrects the
-    averages of tensors (which start at zero). name: names the shadow variables: "<variable>/<name>".
+    decay: close to 1, such as 0.999.
+    num_updates: a count of steps; while it is small the decay is (1 + num_updates) / (10 + num_updates), so
+        that averages move faster at the start.
+    zero_debias: corrects the averages of tensors (which start at zero).
+    name: names the shadow variables: "<variable>/<name>".
     """
 
     def __init__(
@@ -163,11 +173,11 @@ class ExponentialMovingAverage:
         """The name (without ":0") of the shadow variable that `var` has, or would have."""
         shadow = self.average(var)
         if shadow is not None:
-            return shadow.op.name  # type: ignore[no-any-return]
+            return shadow.op.name
         return get_default_graph().unique_name(f"{var.op.name}/{self._name}", mark_as_used=False)
 
     def variables_to_restore(self, moving_avg_variables: Sequence[Any] | None = None) -> dict[str, Any]:
-        """For a Saver: names in a checkpoint to variables, such that averaged variables restore from averages.
+        """For a Saver: names in a checkpoint to variables; averaged variables restore from their averages.
 
         moving_avg_variables: which have averages; None: trainable variables and those `apply` was given.
         """

@@ -81,7 +81,7 @@ def zero_fraction(value: Any, name: str | None = None) -> Tensor:
     with scope(name, "zero_fraction"):
         value = convert_to_tensor(value, name="value")
         total = size(value, out_type=dtypes.int64)
-        zeros = total - count_nonzero(value)
+        nonzero = count_nonzero(value)
         with scope(None, "counts_to_fraction"):
-            fraction = cast(zeros, dtypes.float32) / cast(total, dtypes.float32)
+            fraction = cast(total - nonzero, dtypes.float32) / cast(total, dtypes.float32)
         return emit("Identity", fraction, name="fraction")

@@ -87,7 +87,7 @@ def sufficient_statistics(
         x = convert_to_tensor(x, name="x")
         static = x._shape
         if static is not None and all(static[d] is not None for d in axes):
-            count = emit.constant(int(np.prod([static[d] for d in axes])), x.dtype.base_dtype)  # type: ignore[arg-type]
+            count = emit.constant(int(np.prod([static[d] for d in axes])), x.dtype.base_dtype)
         else:
             n = rank(x)
             positive = [a + n if a < 0 else a for a in axes]
@@ -127,7 +127,8 @@ def batch_normalization(
     variance_epsilon: Any,
     name: str | None = None,
 ) -> Tensor:
-    """scale (x - mean) / sqrt(variance + variance_epsilon) + offset, broadcast; None leaves scale or offset out."""
+    """scale (x - mean) / sqrt(variance + variance_epsilon) + offset, broadcast; None leaves scale or
+    offset out."""
     with scope(name, "batchnorm"):
         inverse = emit("Rsqrt", variance + variance_epsilon)
         if scale is not None:
@@ -154,11 +155,13 @@ def fused_batch_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(y, mean, variance): images normalised per channel, and the statistics of the batch (or those given).
 
-    Errors: ValueError without mean and variance where they are needed: not training, or with a running average.
+    Errors: ValueError without mean and variance where they are needed: not training, or with a running
+    average.
     """
     if (not is_training or exponential_avg_factor != 1.0) and (mean is None or variance is None):
         raise ValueError(
-            "Both 'mean' and 'variance' must be a 1D tensor when is_training is False or exponential_avg_factor != "
+            "Both 'mean' and 'variance' must be a 1D tensor when is_training is False or "
+            "exponential_avg_factor != "
             f"1.0, got {mean!r} and {variance!r}"
         )
     x = convert_to_tensor(x, name="input")
@@ -203,7 +206,9 @@ def batch_norm_with_global_normalization(
     t = renamed("input", input, "t", t)
     m = renamed("mean", mean, "m", m)
     v = renamed("variance", variance, "v", v)
-    return batch_normalization(t, m, v, beta, gamma if scale_after_normalization else None, variance_epsilon, name)
+    return batch_normalization(
+        t, m, v, beta, gamma if scale_after_normalization else None, variance_epsilon, name
+    )
 
 
 def local_response_normalization(

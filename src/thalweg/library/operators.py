@@ -132,4 +132,3 @@ Tensor._override_operator("__invert__", _invert)
 Tensor._override_operator("__neg__", _negative)
 Tensor._override_operator("__abs__", _absolute)
 Tensor._override_operator("__getitem__", getitem)
-

@@ -124,7 +124,14 @@ def avg_pool3d(
 
 
 def _pool1d(
-    function: Any, default: str, input: Any, ksize: Any, strides: Any, padding: Any, data_format: str, name: Any
+    function: Any,
+    default: str,
+    input: Any,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str,
+    name: Any,
 ) -> Tensor:
     """A pool of sequences, as one of images of height 1."""
     with scope(name, default) as named:
@@ -155,7 +162,9 @@ def avg_pool1d(
     return _pool1d(avg_pool, "AvgPool1D", input, ksize, strides, padding, data_format, name)
 
 
-def _by_rank(kind: str, input: Any, ksize: Any, strides: Any, padding: Any, data_format: Any, name: Any) -> Tensor:
+def _by_rank(
+    kind: str, input: Any, ksize: Any, strides: Any, padding: Any, data_format: Any, name: Any
+) -> Tensor:
     if data_format is not None:
         n = len(data_format) - 2
     else:
@@ -167,18 +176,28 @@ def _by_rank(kind: str, input: Any, ksize: Any, strides: Any, padding: Any, data
         raise ValueError(f"Input tensor must be of rank 3, 4 or 5 but was {n + 2}.")
     functions = {"MAX": (max_pool1d, max_pool, max_pool3d), "AVG": (avg_pool1d, avg_pool, avg_pool3d)}
     function = functions[kind][n - 1]
-    return function(input, ksize, strides, padding, data_format or ("NWC", "NHWC", "NDHWC")[n - 1], name=name)  # type: ignore[operator]
+    return function(input, ksize, strides, padding, data_format or ("NWC", "NHWC", "NDHWC")[n - 1], name=name)
 
 
 def max_pool_v2(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
+    input: Any,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """The maxima under a window, over one, two or three axes as the input's rank says."""
     return _by_rank("MAX", input, ksize, strides, padding, data_format, name)
 
 
 def avg_pool_v2(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
+    input: Any,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """The means under a window, over one, two or three axes as the input's rank says."""
     return _by_rank("AVG", input, ksize, strides, padding, data_format, name)
@@ -222,7 +241,8 @@ def pool(
     data_format: str | None = None,
     dilations: Any = None,
 ) -> Tensor:
-    """The maxima ("MAX") or means ("AVG") under a window over one, two or three axes, spread by dilation_rate."""
+    """The maxima ("MAX") or means ("AVG") under a window over one, two or three axes, spread by
+    dilation_rate."""
     rates = renamed("dilations", dilations, "dilation_rate", dilation_rate)
     n = len(window_shape)
     rates = [1] * n if rates is None else [int(r) for r in rates]

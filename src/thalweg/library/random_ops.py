@@ -12,7 +12,8 @@ from thalweg.graph.convert import convert_to_tensor
 from thalweg.graph.emitter import emit
 from thalweg.graph.operation import Tensor
 from thalweg.library.arguments import scope
-from thalweg.library.array_ops import broadcast_dynamic_shape, broadcast_to, shape as shape_of
+from thalweg.library.array_ops import broadcast_dynamic_shape, broadcast_to
+from thalweg.library.array_ops import shape as shape_of
 from thalweg.library.check_ops import Assert
 from thalweg.library.grouping import with_dependencies
 from thalweg.library.random_seed import get_seed, set_random_seed
@@ -43,7 +44,7 @@ __all__ = [
 ]
 
 
-def _seeds(op_seed: int | None) -> dict[str, int]:
+def _seeds(op_seed: int | None) -> dict[str, Any]:
     seed, seed2 = get_seed(op_seed)
     return {"seed": seed or 0, "seed2": seed2 or 0}
 
@@ -234,7 +235,9 @@ def stateless_normal(
     name: str | None = None,
 ) -> Tensor:
     """As random_normal, but the same seed [2] always gives the same numbers."""
-    return _stateless("StatelessRandomNormal", "stateless_random_normal", shape, seed, mean, stddev, dtype, name)
+    return _stateless(
+        "StatelessRandomNormal", "stateless_random_normal", shape, seed, mean, stddev, dtype, name
+    )
 
 
 def stateless_truncated_normal(

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.base import dtypes, shape as shapes
+from thalweg.base import dtypes
+from thalweg.base import shape as shapes
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.convert import convert_to_tensor
 from thalweg.graph.emitter import emit
@@ -259,7 +260,8 @@ def arg_min(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: s
 def cumsum(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
-    """The sums of the elements so far along `axis`; exclusive leaves the element itself out; reverse: from the end."""
+    """The sums of the elements so far along `axis`; exclusive leaves the element itself out; reverse: from
+    the end."""
     with scope(name, "Cumsum") as named:
         x = convert_to_tensor(x, name="x")
         return emit("Cumsum", x, axis, exclusive=exclusive, reverse=reverse, name=named)

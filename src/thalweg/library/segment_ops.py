@@ -49,9 +49,7 @@ def unsorted_segment_min(data: Any, segment_ids: Any, num_segments: Any, name: s
     return emit("UnsortedSegmentMin", data, segment_ids, num_segments, name=name)
 
 
-def unsorted_segment_prod(
-    data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
-) -> Tensor:
+def unsorted_segment_prod(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """The products of each segment; an empty one gives 1."""
     return emit("UnsortedSegmentProd", data, segment_ids, num_segments, name=name)
 
@@ -83,8 +81,9 @@ def _counts(data: Tensor, segment_ids: Tensor, num_segments: Any) -> Tensor:
     """How many elements each segment has, at least 1, in a shape that broadcasts against the segments."""
     n = convert_to_tensor(num_segments)
     each = emit("UnsortedSegmentSum", ones(shape(segment_ids), data.dtype), segment_ids, n)
+    outer = n[np.newaxis]
     inner = ones([rank(data) - rank(segment_ids)], n.dtype)
-    full = emit("ConcatV2", [n[np.newaxis], inner], 0, name="concat")
+    full = emit("ConcatV2", [outer, inner], 0, name="concat")
     return emit("Maximum", emit("Reshape", each, full), 1)
 
 

@@ -14,6 +14,7 @@ from thalweg.graph.emitter import emit
 from thalweg.graph.operation import Tensor
 from thalweg.library.arguments import scope
 from thalweg.library.casting import cast
+from thalweg.library.fill_ops import ones_like
 from thalweg.library.gathering_ops import boolean_mask
 
 _INT_TYPES = (int, np.integer, Dimension)
@@ -37,13 +38,13 @@ def strided_slice(
     var: Any = None,
     name: str | None = None,
 ) -> Tensor:
-    """The part from begin to end by strides; bit i of a mask says how spec i is to be read (see StridedSlice).
+    """The part from begin to end by strides; bit i of a mask says how spec i is to be read (see
+    StridedSlice).
 
     var: taken for TensorFlow's sake; a part of a variable, `variable[...]`, has an `assign` of its own.
     """
     if strides is None:
-        begin = convert_to_tensor(begin)
-        strides = _ones_like(begin)
+        strides = ones_like(begin)
     masks = {
         "begin_mask": begin_mask,
         "end_mask": end_mask,
@@ -52,15 +53,6 @@ def strided_slice(
         "shrink_axis_mask": shrink_axis_mask,
     }
     return emit("StridedSlice", input_, begin, end, strides, name=name, **masks)
-
-
-def _ones_like(x: Tensor) -> Tensor:
-    with scope(None, "ones_like") as named:
-        shape = x._shape
-        if shape is None or None in shape:
-            one = emit.constant(1, x.dtype.base_dtype)
-            return emit("Fill", emit("Shape", x), one, name=named)
-        return emit.constant(np.ones(shape, x.dtype.as_numpy_dtype), name=named)  # type: ignore[arg-type]
 
 
 def getitem(tensor: Any, spec: Any) -> Tensor:
@@ -74,7 +66,7 @@ def getitem(tensor: Any, spec: Any) -> Tensor:
     begin: list[Any] = []
     end: list[Any] = []
     strides: list[Any] = []
-    masks = dict.fromkeys(
+    masks: dict[str, Any] = dict.fromkeys(
         ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0
     )
     for i, part in enumerate(parts):
@@ -99,8 +91,8 @@ def getitem(tensor: Any, spec: Any) -> Tensor:
         end.append(last)
         strides.append(1)
     with scope(None, "strided_slice") as named:
-        bounds = _packed(begin, end, strides)
-        return strided_slice(tensor, *bounds, **masks, name=named)
+        packed_begin, packed_end, packed_strides = _packed(begin, end, strides)
+        return strided_slice(tensor, packed_begin, packed_end, packed_strides, **masks, name=named)
 
 
 _BUILTIN_SLICE = type(np.s_[:])
@@ -108,11 +100,12 @@ _BUILTIN_SLICE = type(np.s_[:])
 
 def _is_mask(spec: Any) -> bool:
     return isinstance(spec, bool | np.bool_) or (
-        isinstance(spec, Tensor | np.ndarray) and spec.dtype == (dtypes.bool if isinstance(spec, Tensor) else bool)
+        isinstance(spec, Tensor | np.ndarray)
+        and spec.dtype == (dtypes.bool if isinstance(spec, Tensor) else bool)
     )
 
 
-def _bound(value: Any, masks: dict[str, int], mask: str, bit: int) -> Any:
+def _bound(value: Any, masks: dict[str, Any], mask: str, bit: int) -> Any:
     """One end of a slice; an open end sets its bit."""
     if value is None or (not isinstance(value, Tensor) and value == sys.maxsize):
         masks[mask] |= bit
@@ -131,7 +124,8 @@ def _index(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "iu":
         return int(value)
     raise TypeError(
-        "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors "
+        "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 "
+        "tensors "
         f"are valid indices, got {value!r}"
     )
 

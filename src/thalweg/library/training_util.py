@@ -11,8 +11,8 @@ from thalweg.graph.operation import Tensor
 from thalweg.library import tf_logging
 from thalweg.library.graph_keys import GraphKeys
 from thalweg.library.initializers import zeros_initializer
-from thalweg.library.variables import Variable, VariableAggregation
 from thalweg.library.variable_scope import get_variable
+from thalweg.library.variables import Variable, VariableAggregation
 
 __all__ = [
     "assert_global_step",
@@ -29,7 +29,7 @@ def global_step(sess: Any, global_step_tensor: Any) -> int:
 
 
 def get_global_step(graph: Graph | None = None) -> Any:
-    """The only member of the collection GLOBAL_STEP, else the tensor "global_step:0"; None where there is none.
+    """The only member of the collection GLOBAL_STEP, else the tensor "global_step:0", else None.
 
     Errors: TypeError where it is no integer scalar.
     """

@@ -22,8 +22,8 @@ SMALL = 1000
 def _binary(emit: Emitter, op_type: str, name: str, a: Any, b: Any) -> Tensor:
     """As Python's operators on tensors: a number takes the type of the tensor beside it."""
     if isinstance(a, Tensor | IndexedSlices):
-        return emit(op_type, a, b, name=name)  # type: ignore[no-any-return]
-    return emit(op_type, a, b, name=name, T=b._dtype.base_dtype)  # type: ignore[no-any-return]
+        return emit(op_type, a, b, name=name)
+    return emit(op_type, a, b, name=name, T=b._dtype.base_dtype)
 
 
 def mul(emit: Emitter, a: Any, b: Any) -> Tensor:
@@ -63,7 +63,7 @@ def zeros_like(emit: Emitter, x: Tensor) -> Tensor:
     count = shapes.num_elements(x._shape)
     if count is not None and count < SMALL:
         return emit.constant(np.zeros(_known(x._shape), x._dtype.as_numpy_dtype), name="zeros_like")
-    return emit("ZerosLike", x, name="zeros_like")  # type: ignore[no-any-return]
+    return emit("ZerosLike", x, name="zeros_like")
 
 
 def ones_like(emit: Emitter, x: Tensor, dtype: Any = None) -> Tensor:
@@ -91,14 +91,14 @@ def zeros(emit: Emitter, dims: Tensor, dtype: Any) -> Tensor:
 
 def _fill(emit: Emitter, dims: Tensor, value: np.ndarray, name: str) -> Tensor:
     constant = emit.constant(value)
-    return emit("Fill", dims, constant, name=name)  # type: ignore[no-any-return]
+    return emit("Fill", dims, constant, name=name)
 
 
 def cast(emit: Emitter, x: Tensor, dtype: Any) -> Tensor:
     """x as another type; x itself where it has that type."""
     if x._dtype.base_dtype == dtype.base_dtype:
         return x
-    return emit("Cast", x, DstT=dtype.base_dtype)  # type: ignore[no-any-return]
+    return emit("Cast", x, DstT=dtype.base_dtype)
 
 
 def _known(shape: Shape) -> tuple[int, ...]:
@@ -157,7 +157,7 @@ def _sum_to(emit: Emitter, grad: Any, axes: Tensor | Sequence[int], shape: Tenso
 
 def sum_over(emit: Emitter, grad: Tensor, axes: Tensor, shape: Tensor) -> Tensor:
     """grad summed over `axes` (of BroadcastGradientArgs) and given `shape`."""
-    return emit("Reshape", emit("Sum", grad, axes), shape)  # type: ignore[no-any-return]
+    return emit("Reshape", emit("Sum", grad, axes), shape)
 
 
 def reduced_shape(emit: Emitter, input_shape: Tensor, axes: Tensor) -> Any:

@@ -1,4 +1,4 @@
-"""The decision that a differentiable op has no gradient, because TensorFlow gives it none. Private to the op families."""
+"""The decision that an op has no gradient because TensorFlow gives it none. Private to the op families."""
 
 from __future__ import annotations
 

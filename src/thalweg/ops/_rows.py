@@ -27,6 +27,8 @@ def require_in_range(indices: Any, limit: int) -> None:
     def message(at: np.ndarray, value: np.ndarray) -> str:
         return f"indices{position_text(shape, int(at))} = {value} is not in [0, {limit})"
 
+    flat: Any
+    first: Any
     if is_host(indices):
         flat = np.asarray(indices).reshape(-1)
         bad = (flat < 0) | (flat >= limit)

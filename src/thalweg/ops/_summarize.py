@@ -42,7 +42,7 @@ def pretty(value: Any, edge: int) -> str:
     """NumPy's style: brackets and lines, the first and last `edge` of each dimension; all, where negative."""
     array = np.asarray(value)
     if edge < 0:
-        edge = array.size
+        edge = max(array.shape, default=0)
     return _pretty(array, edge, array.ndim)
 
 
@@ -50,14 +50,11 @@ def _pretty(array: np.ndarray, edge: int, rank: int) -> str:
     if array.ndim == 0:
         return f'"{_element(array[()])}"' if array.dtype == object else _element(array[()])
     n = len(array)
-    depth = rank - array.ndim
-    gap = " " if array.ndim == 1 else "\n" * (array.ndim - 1) + " " * (depth + 1)
-    if n <= 2 * edge:
-        parts = [_pretty(a, edge, rank) for a in array]
-    else:
-        parts = [_pretty(a, edge, rank) for a in array[:edge]]
-        parts.append("...")
-        parts += [_pretty(a, edge, rank) for a in array[n - edge :]]
+    places = list(range(n))
+    if n > 2 * edge:
+        places = [*range(edge), -1, *range(n - edge, n)]
+    parts = ["..." if i < 0 else _pretty(array[i, ...], edge, rank) for i in places]
+    gap = " " if array.ndim == 1 else "\n" * (array.ndim - 1) + " " * (rank - array.ndim + 1)
     return f"[{gap.join(parts)}]"
 
 

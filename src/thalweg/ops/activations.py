@@ -236,7 +236,7 @@ def _activation_grad(
 
 _activation("Relu", _relu, _of_output("ReluGrad"), "max(x, 0).", f"T: {_RELU_TYPES}")
 _activation("Relu6", _relu6, _of_output("Relu6Grad"), "min(max(x, 0), 6).", f"T: {REAL}")
-_activation("LeakyRelu", _leaky_relu, _leaky_relu_gradient, "x where it is positive, else alpha x.", _LEAKY_ATTRS)
+_activation("LeakyRelu", _leaky_relu, _leaky_relu_gradient, "x where positive, else alpha x.", _LEAKY_ATTRS)
 _activation("Elu", _elu, _of_output("EluGrad"), "exp(x) - 1 where x < 0, else x.")
 _activation("Selu", _selu, _of_output("SeluGrad"), "A scaled Elu that keeps mean 0 and variance 1.")
 _activation("Softplus", _softplus, _softplus_gradient, "log(exp(x) + 1).")

@@ -1,7 +1,7 @@
 """Fused batch normalisation and its gradient, three versions each. Source: TensorFlow's fused_batch_norm_op.
 
-The reserves are what TensorFlow's CPU kernels leave: the batch's mean and (biased) variance. The arithmetic is
-in _batch_norm.py.
+The reserves are what TensorFlow's CPU kernels leave: the batch's mean and (biased) variance. The arithmetic
+is in _batch_norm.py.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _forward(outputs: int) -> Any:
         if not is_training or exponential_avg_factor != 1.0:
             _check(x, data_format, mean=mean, variance=variance)
         kind = scale.dtype
-        given = [v if v.dtype == np.float32 else v.astype(np.float32) for v in (scale, offset, mean, variance)]
+        given = [v.astype(np.float32) for v in (scale, offset, mean, variance)]
         results = formulas.fused_batch_norm(
             x,
             *given,
@@ -172,21 +172,21 @@ def _forward_gradient(grad_op: str) -> Any:
 def _define(version: str, types: str, vector: str, scale: str, data_format: str, *, third: bool) -> None:
     name, grad = f"FusedBatchNorm{version}", f"FusedBatchNormGrad{version}"
     reserves = f"reserve_space_1: {vector}, reserve_space_2: {vector}"
+    last = f", reserve_space_3: {vector}" if third else ""
     define_op(
         name,
         inputs=f"x: T, scale: {vector}, offset: {vector}, mean: {vector}, variance: {vector}",
-        outputs=f"y: T, batch_mean: {vector}, batch_variance: {vector}, {reserves}"
-        + (f", reserve_space_3: {vector}" if third else ""),
+        outputs=f"y: T, batch_mean: {vector}, batch_variance: {vector}, {reserves}{last}",
         attrs=f"{types}, {_NUMBERS}, {_FACTOR}, {data_format}, {_TRAINING}",
         shape=_forward_shape,
         kernel=traceable(_forward(6 if third else 5)),
         gradient=_forward_gradient(grad),
-        doc="x normalised by its mean and variance per channel (given ones outside of training), scaled, shifted.",
+        doc="x normalised by mean and variance per channel (given ones when not training), scaled, shifted.",
     )
     first, second = ("4", "5") if third else ("3", "4")
     define_op(
         grad,
-        inputs=f"y_backprop: T, x: T, scale: {scale}, {reserves}" + (f", reserve_space_3: {vector}" if third else ""),
+        inputs=f"y_backprop: T, x: T, scale: {scale}, {reserves}{last}",
         outputs=f"x_backprop: T, scale_backprop: {vector}, offset_backprop: {vector}, "
         f"reserve_space_{first}: {vector}, reserve_space_{second}: {vector}",
         attrs=f"{types.replace(_T3, _T2)}, {_NUMBERS}, {data_format}, {_TRAINING}",

@@ -40,11 +40,11 @@ def _define_part(
 def _complex(emit: Emitter, real: Tensor, imag: Tensor) -> Tensor:
     """As tf.complex: the output type follows from the parts."""
     kind = "complex128" if real._dtype.size == 8 else "complex64"
-    return emit("Complex", real, imag, Tout=kind)  # type: ignore[no-any-return]
+    return emit("Complex", real, imag, Tout=kind)
 
 
 def _part(emit: Emitter, name: str, x: Tensor) -> Tensor:
-    return emit(name, x, Tout="float64" if x._dtype.size == 16 else "float32")  # type: ignore[no-any-return]
+    return emit(name, x, Tout="float64" if x._dtype.size == 16 else "float32")
 
 
 def _real_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Any]:

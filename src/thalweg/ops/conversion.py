@@ -48,8 +48,9 @@ def _cast(x: Any, *, DstT: np.dtype, Truncate: bool) -> Any:
         x = lax.real(x)
     if DstT == np.bool_:
         return lax.ne(x, lax.full_like(x, 0))
-    if is_float(x) and _through(DstT) is not None:
-        x = lax.convert_element_type(x, _through(DstT))
+    between = _through(DstT)
+    if is_float(x) and between is not None:
+        x = lax.convert_element_type(x, between)
     if Truncate and is_float(x) and DstT.name in _MANTISSA_BITS:
         x = _cut_mantissa(x, DstT)
     return lax.convert_element_type(x, DstT)

@@ -1,6 +1,7 @@
 """Convolutions and their gradients: dense in two and three dimensions, and depthwise.
 
-Source: TensorFlow's nn_ops.cc, conv_ops, conv_grad_ops, depthwise_conv_op, nn_grad.py. The arithmetic is in _convolution.py.
+Source: TensorFlow's nn_ops.cc, conv_ops, conv_grad_ops, depthwise_conv_op, nn_grad.py. The arithmetic is in
+_convolution.py.
 """
 
 from __future__ import annotations
@@ -46,7 +47,14 @@ def _plane_kernel(formula: Kernel) -> Kernel:
     """A convolution of two arrays."""
 
     def kernel(
-        x: Any, filter: Any, *, strides: Any, padding: Any, explicit_paddings: Any, data_format: Any, dilations: Any
+        x: Any,
+        filter: Any,
+        *,
+        strides: Any,
+        padding: Any,
+        explicit_paddings: Any,
+        data_format: Any,
+        dilations: Any,
     ) -> Any:
         how = {"explicit_paddings": explicit_paddings, "data_format": data_format, "dilations": dilations}
         return formula(x, filter, strides=strides, padding=padding, **how)
@@ -115,7 +123,8 @@ def _volume_filter(
     x: Any, filter_sizes: Any, dy: Any, *, strides: Any, padding: Any, data_format: Any, dilations: Any
 ) -> Any:
     how = {"data_format": data_format, "dilations": dilations}
-    return formulas.conv2d_backprop_filter(x, _sizes(filter_sizes), dy, strides=strides, padding=padding, **how)
+    sizes = _sizes(filter_sizes)
+    return formulas.conv2d_backprop_filter(x, sizes, dy, strides=strides, padding=padding, **how)
 
 
 # -- shapes -------------------------------------------------------------------------------------------------

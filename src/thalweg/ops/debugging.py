@@ -91,7 +91,7 @@ _LEVELS = {"log(info)": logging.INFO, "log(warning)": logging.WARNING, "log(erro
 def _print_v2_kernel(context: Any, text: Any, *, output_stream: str, end: str) -> None:
     if np.ndim(text):
         raise context.fail(InvalidArgumentError, f"Input is expected to be scalar, but got {np.shape(text)}")
-    line = np.asarray(text)[()].decode("utf-8", "replace")
+    line: str = np.asarray(text).item().decode("utf-8", "replace")
     if output_stream in ("stderr", "stdout"):
         stream = sys.stderr if output_stream == "stderr" else sys.stdout
         print(line, end=end, file=stream, flush=True)

@@ -156,7 +156,7 @@ def _arc_inverse(emit: Emitter, op: Operation, dy: Tensor) -> Tensor:
     """1 / sqrt(1 - x^2)."""
     squared = emit("Square", _x(emit, op))
     root = emit("Sqrt", emit("Sub", _one(emit, dy), squared))
-    return emit("Reciprocal", root)  # type: ignore[no-any-return]
+    return emit("Reciprocal", root)
 
 
 def _asin_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Any]:

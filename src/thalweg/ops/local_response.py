@@ -1,4 +1,4 @@
-"""Local response normalisation over neighbouring channels. Source: Krizhevsky et al. 2012; TensorFlow's lrn_op."""
+"""Local response normalisation over neighbouring channels (Krizhevsky et al. 2012). Source: lrn_op."""
 
 from __future__ import annotations
 

@@ -117,8 +117,8 @@ def _batch_product(emit: Emitter, x: Tensor, y: Tensor, adj_x: bool = False, adj
     """As tf.matmul: a plain MatMul where both are matrices."""
     if x._shape is not None and y._shape is not None and len(x._shape) == len(y._shape) == 2:
         x, y = conj(emit, x) if adj_x else x, conj(emit, y) if adj_y else y
-        return emit("MatMul", x, y, transpose_a=adj_x, transpose_b=adj_y)  # type: ignore[no-any-return]
-    return emit("BatchMatMulV2", x, y, adj_x=adj_x, adj_y=adj_y, name="MatMul")  # type: ignore[no-any-return]
+        return emit("MatMul", x, y, transpose_a=adj_x, transpose_b=adj_y)
+    return emit("BatchMatMulV2", x, y, adj_x=adj_x, adj_y=adj_y, name="MatMul")
 
 
 def _batch_products(emit: Emitter, op: Operation, dy: Tensor) -> list[Tensor]:

@@ -1,6 +1,7 @@
-"""Pools over windows and their gradients. Source: TensorFlow's nn_ops.cc, maxpooling_op, avgpooling_op, nn_grad.py.
+"""Pools over windows and their gradients.
 
-The arithmetic, ties and NaNs included, is in _pooling.py.
+Source: TensorFlow's nn_ops.cc, maxpooling_op, avgpooling_op, nn_grad.py. The arithmetic, ties and NaNs
+included, is in _pooling.py.
 """
 
 from __future__ import annotations

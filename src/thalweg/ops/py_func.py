@@ -46,7 +46,7 @@ _registry = _Registry()
 
 
 def register(function: Callable[..., Any]) -> str:
-    """The token of a function, for PyFunc nodes. The caller keeps the function alive, the registry doesn't."""
+    """The token of a function, for PyFunc nodes. The caller must keep the function alive."""
     return _registry.register(function)
 
 
@@ -110,10 +110,13 @@ def _translate(context: Any, error: BaseException) -> OpError:
     kind = next((to for of, to in _CLASSES if isinstance(error, of)), errors.UnknownError)
     trace = error.__traceback__
     text = "".join(traceback.format_exception(type(error), error, trace.tb_next if trace else None))
-    return context.fail(kind, f"{type(error).__name__}: {error}\n{text}")  # type: ignore[no-any-return]
+    result: OpError = context.fail(kind, f"{type(error).__name__}: {error}\n{text}")
+    return result
 
 
-def _py_func_kernel(context: Any, inputs: list[Any], *, token: str, Tout: tuple[np.dtype, ...]) -> Future[Any]:
+def _py_func_kernel(
+    context: Any, inputs: list[Any], *, token: str, Tout: tuple[np.dtype, ...]
+) -> Future[Any]:
     # copies: the function may change its arguments, and others use these arrays
     args = [np.array(x) if np.ndim(x) else np.asarray(x)[()] for x in inputs]
 

@@ -1,7 +1,7 @@
 """Random draws from states of their own. Source: TensorFlow's random_op, multinomial_op, random_shuffle_op.
 
-The numbers are TensorFlow's for the same seeds. A node's state is a Philox counter and key (kernel/philox.py),
-private to a session; an execution moves it on by what TensorFlow reserves.
+The numbers are TensorFlow's for the same seeds. A node's state is a Philox counter and key
+(kernel/philox.py), private to a session; an execution moves it on by what TensorFlow reserves.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from thalweg.base import shape as shapes
 from thalweg.base.shape import Shape
 from thalweg.graph.operation import Operation
 from thalweg.graph.registry import NotDifferentiable, define_op
-from thalweg.graph.shape_context import ShapeContext, constant_value, constant_value_as_shape, shape_value_of_scalar
+from thalweg.graph.shape_context import (
+    ShapeContext,
+    constant_value,
+    constant_value_as_shape,
+    shape_value_of_scalar,
+)
 from thalweg.kernel import checks, distributions, host_distributions
 from thalweg.kernel.convention import random
 from thalweg.kernel.initializing import initializes
@@ -92,11 +97,16 @@ def _host_draw(op_type: str, fn: Callable[..., np.ndarray]) -> Callable[..., Any
 def _uniform_int(state: Any, shape: Any, minval: Any, maxval: Any) -> Any:
     target = _target(shape)
     for name, bound in (("minval", minval), ("maxval", maxval)):
-        fail_unless(bound.ndim == 0, lambda n=name, b=bound: f"{n} must be 0-D, got shape {shape_text(b.shape)}")
+        given = shape_text(bound.shape)
+        fail_unless(given == "[]", lambda n=name, s=given: f"{n} must be 0-D, got shape {s}")
     if 0 not in target:
-        checks.require(minval < maxval, lambda lo, hi: f"Need minval < maxval, got {lo} >= {hi}", minval, maxval)
+        checks.require(minval < maxval, _bounds_message, minval, maxval)
     out = distributions.random_uniform_int(state, target, minval, maxval)
     return out, advanced(state, reserved_groups("RandomUniformInt", target))
+
+
+def _bounds_message(low: np.ndarray, high: np.ndarray) -> str:
+    return f"Need minval < maxval, got {low} >= {high}"
 
 
 def _bounds_may_fail(op: Operation) -> bool:
@@ -137,7 +147,11 @@ def _made_once(op: Operation) -> bool:
 
 
 def _define_draw(
-    name: str, fn: Callable[..., Any], host: Callable[..., Any], on_host: Callable[[Operation], bool], doc: str
+    name: str,
+    fn: Callable[..., Any],
+    host: Callable[..., Any],
+    on_host: Callable[[Operation], bool],
+    doc: str,
 ) -> None:
     define_op(
         name,

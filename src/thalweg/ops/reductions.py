@@ -165,12 +165,12 @@ def _prod_host(x: np.ndarray, axes: tuple[int, ...]) -> Any:
     return np.prod(x, axis=axes, dtype=np.float32 if _is_small_float(x) else x.dtype)
 
 
-def _max_host(x: np.ndarray, axes: tuple[int, ...]) -> Any:
-    return np.max(x, axis=axes, initial=np.array(_limits(x.dtype)[0], x.dtype))
+def _max_host(x: Any, axes: tuple[int, ...]) -> Any:
+    return np.max(x, axis=axes, initial=_limits(x.dtype)[0])
 
 
-def _min_host(x: np.ndarray, axes: tuple[int, ...]) -> Any:
-    return np.min(x, axis=axes, initial=np.array(_limits(x.dtype)[1], x.dtype))
+def _min_host(x: Any, axes: tuple[int, ...]) -> Any:
+    return np.min(x, axis=axes, initial=_limits(x.dtype)[1])
 
 
 def _all(x: Any, axes: tuple[int, ...]) -> Any:
@@ -209,18 +209,18 @@ def _spread(emit: Emitter, op: Operation, dy: Tensor) -> Tensor:
                 repeats = emit.constant(np.array(shape, np.int32))
             else:
                 repeats = emit.shape(x)
-            return emit("Tile", dy, repeats)  # type: ignore[no-any-return]
+            return emit("Tile", dy, repeats)
         if shapes.is_fully_defined(shape):
             dims = np.array(shape, np.int32)
             kept = dims.copy()
             kept[axes.reshape(-1).astype(np.int32)] = 1
-            return emit("Tile", emit("Reshape", dy, kept), dims // np.maximum(kept, 1))  # type: ignore[no-any-return]
+            return emit("Tile", emit("Reshape", dy, kept), dims // np.maximum(kept, 1))
     input_shape = emit.shape(x)
     if not op._attrs["keep_dims"]:
         with get_default_graph().colocate_with(input_shape):
             kept_shape = reduced_shape(emit, input_shape, indices)
         dy = emit("Reshape", dy, kept_shape)
-    return emit("BroadcastTo", dy, input_shape)  # type: ignore[no-any-return]
+    return emit("BroadcastTo", dy, input_shape)
 
 
 def _mean_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Any]:
@@ -235,13 +235,17 @@ def _mean_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Any]:
     axes = cast(emit, op._inputs[1], rank._dtype)
     axes = emit("FloorMod", add(emit, axes, rank), rank, name="mod")
     sizes = emit("GatherV2", input_shape, axes, 0)
-    factor = emit("Prod", sizes, _every_axis(emit))
+    factor = _product(emit, sizes)
     return [truediv(emit, total, cast(emit, factor, total._dtype)), None]
 
 
-def _every_axis(emit: Emitter) -> Tensor:
-    """The axes of a vector."""
-    return emit.constant(np.array([0], np.int32))
+def _product(emit: Emitter, x: Tensor) -> Tensor:
+    """The product of all elements."""
+    if x._shape is None:
+        axes = emit("Range", 0, emit.rank(x), 1, name="range")
+    else:
+        axes = emit.constant(np.arange(len(x._shape), dtype=np.int32))
+    return emit("Prod", x, axes)  # type: ignore[no-any-return]
 
 
 def _extreme_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Any]:
@@ -273,8 +277,8 @@ def _prod_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Any]:
     every = emit("Range", 0, rank, 1, name="range")
     other, _ = emit("ListDiff", every, reduced, out_idx=dtypes.int32)
     perm = emit("ConcatV2", [reduced, other], 0, name="concat")
-    reduced_count = emit("Prod", emit("GatherV2", input_shape, reduced, 0), _every_axis(emit))
-    other_count = emit("Prod", emit("GatherV2", input_shape, other, 0), _every_axis(emit))
+    reduced_count = _product(emit, emit("GatherV2", input_shape, reduced, 0))
+    other_count = _product(emit, emit("GatherV2", input_shape, other, 0))
     permuted = emit("Transpose", x, perm, name="transpose")
     permuted_shape = emit.shape(permuted)
     with get_default_graph().name_scope("Reshape") as scope:

@@ -1,7 +1,7 @@
 """Updates of a variable's rows and slices by index.
 
-Where an index is bad nothing at all is changed (TensorFlow changes what comes before it). Source: TensorFlow's
-state_ops.cc, resource_variable_ops.cc, scatter_op.cc, scatter_nd_op.cc.
+Where an index is bad nothing at all is changed (TensorFlow changes what comes before it).
+Source: TensorFlow's state_ops.cc, resource_variable_ops.cc, scatter_op.cc, scatter_nd_op.cc.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def _slices_kernel(how: str) -> Callable[..., Any]:
         fail_unless(len(i) > 0, lambda: "indices must be at least a vector, got shape []")
         wanted = _slices_wanted(t, i)
         fail_unless(u == wanted, lambda: _misfit(t, i, u, wanted))
-        if 0 in u or 0 in t and bad_indices_policy == "IGNORE":
+        if 0 in u or (0 in t and bad_indices_policy == "IGNORE"):
             return table
         if bad_indices_policy != "IGNORE":
             indices = _all_points_or_nowhere(indices, t)

@@ -75,7 +75,7 @@ def _segment_mean(data: np.ndarray, segment_ids: np.ndarray) -> np.ndarray:
 
 
 def _gather(emit: Emitter, x: Tensor, ids: Tensor) -> Tensor:
-    return emit("GatherV2", x, ids, 0)  # type: ignore[no-any-return]
+    return emit("GatherV2", x, ids, 0)
 
 
 def _segment_sum_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Any]:
@@ -247,7 +247,7 @@ class _DropNegatives:
         gathered = _gather(emit, params, self.clipped)
         if self.positive is None:
             self.positive = self._positive(gathered)
-        return emit("SelectV2", self.positive, gathered, zeros_like(emit, gathered))  # type: ignore[no-any-return]
+        return emit("SelectV2", self.positive, gathered, zeros_like(emit, gathered))
 
     def _positive(self, gathered: Tensor) -> Tensor:
         """Whether the id of each element of `gathered` is not negative."""
@@ -257,7 +257,7 @@ class _DropNegatives:
         more = emit("Sub", emit.rank(gathered), emit.rank(positive), name="sub")
         trailing = ones(emit, [more], dtypes.int32)
         column = emit("Reshape", positive, emit("ConcatV2", [dims, trailing], 0, name="concat"))
-        return emit("LogicalAnd", column, ones_like(emit, gathered, dtypes.bool), name="and")  # type: ignore[no-any-return]
+        return emit("LogicalAnd", column, ones_like(emit, gathered, dtypes.bool), name="and")
 
 
 def _unsorted_sum_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Any]:

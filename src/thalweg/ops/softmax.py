@@ -167,7 +167,9 @@ def _logits_gradient(emit: Emitter, op: Operation, loss_grad: Tensor, backprop_g
     return add(emit, grad, mul(emit, sub(emit, backprop_grad, dot), softmax))
 
 
-def _cross_entropy_gradient(emit: Emitter, op: Operation, loss_grad: Tensor, backprop_grad: Tensor) -> list[Any]:
+def _cross_entropy_gradient(
+    emit: Emitter, op: Operation, loss_grad: Tensor, backprop_grad: Tensor
+) -> list[Any]:
     grad = _logits_gradient(emit, op, loss_grad, backprop_grad)
     return [grad, _per_row(emit, loss_grad, neg(emit, emit("LogSoftmax", op._inputs[0])))]
 

@@ -14,8 +14,8 @@ from thalweg.base.shape import Shape
 from thalweg.graph.registry import define_op
 from thalweg.graph.shape_context import ShapeContext
 from thalweg.kernel.convention import update
-from thalweg.ops._arrays import fail_unless, is_host, shape_text
-from thalweg.ops._handles import NO_GRADIENT, behind
+from thalweg.ops._arrays import is_host
+from thalweg.ops._handles import NO_GRADIENT, behind, require_same_shape, require_scalars
 from thalweg.ops._types import NUMBER
 from thalweg.ops._update_rules import DENSE, DENSE_RESOURCE, Rule
 
@@ -39,24 +39,14 @@ def _shape_function(rule: Rule) -> Callable[[ShapeContext], list[Shape]]:
 
 def _kernel(rule: Rule) -> Callable[..., tuple[Any, ...]]:
     names = ("var", *rule.slots, *rule.inputs)
-    like_var = {*rule.slots, rule.gradient}
+    like_var = [i for i, n in enumerate(names) if n == "var" or n in rule.slots or n == rule.gradient]
+    scalars = [i for i in range(len(names)) if i not in like_var]
 
     @functools.wraps(rule.compute)  # the runtime reads the attributes' names off the signature
     def kernel(*values: Any, **attrs: Any) -> tuple[Any, ...]:
-        shape = np.shape(values[0])
-        for name, value in zip(names[1:], values[1:], strict=True):
-            given = np.shape(value)
-            if name in like_var:
-                fail_unless(
-                    given == shape,
-                    lambda n=name, g=given: f"var and {n} do not have the same shape"  # type: ignore[misc]
-                    f"{shape_text(shape)} {shape_text(g)}",
-                )
-            else:
-                fail_unless(
-                    given == (),
-                    lambda n=name, g=given: f"{n} is not a scalar: {shape_text(g)}",  # type: ignore[misc]
-                )
+        require_same_shape([names[i] for i in like_var], [values[i] for i in like_var])
+        require_scalars([names[i] for i in scalars], [values[i] for i in scalars])
+        # constants are NumPy arrays; scalars among them serve rules as they are
         return rule.compute(*(jnp.asarray(v) if is_host(v) and np.ndim(v) else v for v in values), **attrs)
 
     return kernel

@@ -19,7 +19,13 @@ from thalweg.graph.registry import define_op
 from thalweg.graph.shape_context import ShapeContext, constant_value
 from thalweg.kernel.convention import update
 from thalweg.ops._arrays import fail_unless, shape_text
-from thalweg.ops._handles import NO_GRADIENT, behind, variable_shape
+from thalweg.ops._handles import (
+    NO_GRADIENT,
+    behind,
+    require_same_shape,
+    require_scalars,
+    variable_shape,
+)
 from thalweg.ops._rows import all_or_nowhere, change_rows
 from thalweg.ops._types import INDEX, NUMBER
 from thalweg.ops._update_rules import DENSE, DENSE_RESOURCE, Rule
@@ -89,19 +95,9 @@ def _check(names: list[str], values: tuple[Any, ...], variables: int, at: int) -
         lambda: "var and grad must match but for the first dimension: "
         f"{shape_text(shape)} and {shape_text(grad)}",
     )
-    for i, (name, value) in enumerate(zip(names, values, strict=True)):
-        given = np.shape(value)
-        if i < variables:
-            fail_unless(
-                given == shape,
-                lambda n=name, g=given: f"var and {n} do not have the same shape"  # type: ignore[misc]
-                f"{shape_text(shape)} {shape_text(g)}",
-            )
-        elif i not in (at, at + 1):
-            fail_unless(
-                given == (),
-                lambda n=name, g=given: f"{n} is not a scalar: {shape_text(g)}",  # type: ignore[misc]
-            )
+    require_same_shape(names[:variables], values[:variables])
+    scalars = [i for i in range(variables, len(names)) if i not in (at, at + 1)]
+    require_scalars([names[i] for i in scalars], [values[i] for i in scalars])
 
 
 def _may_fail(at: int) -> Callable[[Operation], bool]:

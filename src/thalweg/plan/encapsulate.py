@@ -50,7 +50,9 @@ def encapsulate(graph: Graph, marks: Marks) -> None:
             marks.masked & inside,
         )
         inputs = [*face.args, *face.static_args]
-        controls = dict.fromkeys(c for op in members for c in op._control_inputs if c not in inside)
+        controls = dict.fromkeys(
+            c for op in (*members, *face.constants) for c in op._control_inputs if c not in inside
+        )
         attrs = {
             "Tin": tuple(t._dtype.base_dtype for t in inputs),
             "Tout": tuple(t._dtype.base_dtype for t in face.results),

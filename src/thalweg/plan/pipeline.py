@@ -12,6 +12,7 @@ from thalweg.kernel.body import StateKey
 from thalweg.plan.encapsulate import encapsulate
 from thalweg.plan.mark import MAX_CLUSTER, mark_clusters, mark_single
 from thalweg.plan.order import order_state
+from thalweg.plan.place import place
 from thalweg.plan.prune import prune
 from thalweg.plan.rewrite.common import merge_common
 from thalweg.plan.rewrite.fold import fold_constants, remove_unused
@@ -28,6 +29,9 @@ class PlanOptions:
     simplify: bool = True
     cluster: bool = True
     max_cluster: int = MAX_CLUSTER
+    #: whether a node may go elsewhere than it asks, and whether to log where nodes go
+    soft_placement: bool = False
+    log_placement: bool = False
     #: check the graph's grammar between passes (graph.check)
     check: bool = False
 
@@ -52,8 +56,12 @@ def make_plan(
     fetches: Sequence[Tensor],
     targets: Sequence[Operation],
     options: PlanOptions,
+    devices: Sequence[str] = ("/job:localhost/replica:0/task:0/device:CPU:0",),
 ) -> Plan:
-    """Runs the passes for one signature. The caller's graph is not changed."""
+    """Runs the passes for one signature. The caller's graph is not changed.
+
+    devices: the full names of the devices there are, the default first.
+    """
     new = prune(graph, feeds, fetches, targets)
     report = [("prune", len(new._ops))]
     grammar = check if options.check else _no_check
@@ -73,6 +81,8 @@ def make_plan(
         if not changed:
             break
     report.append(("remove_unused", remove_unused(new)))
+    place(new, devices, options.soft_placement, options.log_placement)
+    grammar(new, "place")
     order = order_state(new)
     marks = mark_clusters(order, options.max_cluster) if options.cluster else mark_single(order)
     state = {

@@ -44,7 +44,7 @@ class Program:
             self._add(op, slots)
         self._mark_frees(n_feeds)
         self.is_async = any(i.is_async for i in self.instructions)
-        self._dependents, self._pending = self._edges(order)
+        self._dependents, self._pending = self._edges()
         #: the commonest program: feeds straight into one cluster, its results fetched
         self.single = self._single(n_feeds)
 
@@ -95,17 +95,15 @@ class Program:
                 seen.add(slot)
             instruction.frees = tuple(frees)
 
-    def _edges(self, order: list[Operation]) -> tuple[list[list[int]], list[int]]:
+    def _edges(self) -> tuple[list[list[int]], list[int]]:
         """For the ready queue: who waits for each instruction, and for how many each waits."""
         index = {instruction.op: i for i, instruction in enumerate(self.instructions)}
         dependents: list[list[int]] = [[] for _ in self.instructions]
         pending = [0] * len(self.instructions)
         for i, instruction in enumerate(self.instructions):
-            sources = {t._op for t in instruction.op._inputs} | set(instruction.op._control_inputs)
-            for source in sources:
-                if source in index:
-                    dependents[index[source]].append(i)
-                    pending[i] += 1
+            for source in _instructions_before(instruction.op, index):
+                dependents[index[source]].append(i)
+                pending[i] += 1
         return dependents, pending
 
     def _single(self, n_feeds: int) -> RunCluster | None:
@@ -146,6 +144,19 @@ class Program:
                     instruction.run(values, step)
             for slot in instruction.frees:
                 values[slot] = None
+
+
+def _instructions_before(op: Operation, index: dict[Operation, int]) -> set[Operation]:
+    """The operations with an instruction that op waits for, also through constants that wait for them."""
+    found: set[Operation] = set()
+    stack = [t._op for t in op._inputs] + op._control_inputs
+    while stack:
+        source = stack.pop()
+        if source in index:
+            found.add(source)
+        else:
+            stack.extend(source._control_inputs)
+    return found
 
 
 def _fetched(value: Any, give: bool, feeds: Sequence[Any]) -> Any:

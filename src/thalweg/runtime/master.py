@@ -40,7 +40,7 @@ class Master:
             program = self._programs.get(key)
         if program is None:
             with self.graph._lock:
-                plan = make_plan(self.graph, feeds, fetches, targets, self.options)
+                plan = make_plan(self.graph, feeds, fetches, targets, self.options, [self.worker.device_name])
             program = Program(plan, len(feeds), len(fetches), self.worker)
             with self._lock:
                 program = self._programs.setdefault(key, program)

@@ -202,3 +202,23 @@ tf.convert_to_tensor([[1., s], [2., 3.]])
 tf.convert_to_tensor(np.arange(3), dtype=tf.float32)
 tf.convert_to_tensor(3, preferred_dtype=tf.float32)
 """.strip().splitlines()
+
+#: code: why thalweg means to make another graph than the one recorded; ours.json has what it makes
+_DIAG = "1.15 makes the first version of the op for the main diagonal"
+DIFFERENT = {
+    "tf.eye(3)": _DIAG,
+    "tf.eye(2, 3)": _DIAG,
+    "tf.eye(2, batch_shape=[3])": _DIAG,
+    "tf.matrix_diag(x)": _DIAG,
+    "tf.matrix_diag_part(m)": _DIAG,
+    "tf.matrix_set_diag(sq, [1., 2., 3.])": _DIAG,
+    "x[k:]": "1.15 packs each list as it is; 2.21 makes nodes of the open ends",
+    "x[:k, 0]": "1.15 packs each list as it is; 2.21 makes nodes of the open ends",
+    "x[1:k]": "1.15 packs each list as it is; 2.21 makes nodes of the open ends",
+    "x[k64]": "1.15 packs each list and casts to int64",
+    "tf.batch_gather(x, [[0], [2]])": "one GatherV2 with batch_dims does it",
+    "tf.reverse_sequence(seq, [3, 5], seq_axis=1, batch_axis=0)": "1.15 takes the op's default type for Python integers",
+    "tf.one_hot([0, 1], 2, True, False)": "1.15 takes the op's default type for Python integers",
+    "tf.space_to_batch(img, [[0, 0], [0, 0]], 2)": "1.15 takes the op's default type for integers",
+    "tf.batch_to_space(tf.tile(img, [4, 1, 1, 1]), [[0, 0], [0, 0]], block_size=2)": "1.15 takes the op's default type",
+}

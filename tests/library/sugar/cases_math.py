@@ -277,7 +277,40 @@ tf.einsum("ij,jk", x, w)
 tf.einsum("ij->ji", x)
 tf.einsum("bij,bkj->bik", m, m)
 tf.einsum("ij,ij->i", x, y)
+tf.einsum("ij,jk,kl->il", x, w, tf.transpose(w))
+tf.einsum("ij,kl->ikjl", x, w)
+tf.einsum("bij,bjk->ki", m, tf.matrix_transpose(m))
+tf.einsum("ij,jk->ik", v, w)
+tf.einsum("ijk->k", m)
 tf.einsum("...ij,jk->...ik", m, tf.transpose(w))
 tf.einsum("ij,jk->ik", x)
 tf.einsum("ijk,jk->ik", x, w)
 """.strip().splitlines()
+
+#: code: why thalweg means to make another graph than the one recorded; ours.json has what it makes
+_NO_GUARD = "an Assert is one node here, not a cond round one (and TensorFlow makes each constant twice)"
+_EINSUM = "transposes and matrix products, as 1.15 (other names): their gradients need nothing new"
+_DIAG = "1.15 makes the first version of the op for the main diagonal"
+DIFFERENT = {
+    "tf.trace(sq)": _DIAG,
+    'tf.einsum("ij,jk->ik", x, w)': _EINSUM,
+    'tf.einsum("ij,jk", x, w)': _EINSUM,
+    'tf.einsum("ij->ji", x)': _EINSUM,
+    'tf.einsum("bij,bkj->bik", m, m)': _EINSUM,
+    'tf.einsum("ij,ij->i", x, y)': _EINSUM,
+    'tf.einsum("ij,jk,kl->il", x, w, tf.transpose(w))': _EINSUM,
+    'tf.einsum("ij,kl->ikjl", x, w)': _EINSUM,
+    'tf.einsum("bij,bjk->ki", m, tf.matrix_transpose(m))': _EINSUM,
+    'tf.einsum("ij,jk->ik", v, w)': _EINSUM,
+    'tf.einsum("ijk->k", m)': _EINSUM,
+    'tf.einsum("...ij,jk->...ik", m, tf.transpose(w))': _EINSUM,
+    "tf.confusion_matrix(ids, ids)": _NO_GUARD,
+    "tf.confusion_matrix([0, 1, 1], [1, 1, 0], num_classes=3)": _NO_GUARD,
+    "tf.saturate_cast(x, tf.uint8)": "1.15 takes the minimum and the maximum",
+    "tf.matrix_band_part(sq, -1, 0)": "1.15 takes the op's default type for Python integers",
+    "tf.matrix_triangular_solve(sq, sq)": "1.15 has the node without a scope",
+    "tf.bincount(ids)": "1.15 makes Bincount where 2.21 makes DenseBincount",
+    "tf.bincount(ids, minlength=5)": "1.15 makes Bincount where 2.21 makes DenseBincount",
+    "tf.bincount(ids, maxlength=2)": "1.15 makes Bincount where 2.21 makes DenseBincount",
+    "tf.bincount(ids, weights=p)": "1.15 makes Bincount where 2.21 makes DenseBincount",
+}

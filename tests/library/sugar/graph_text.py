@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -37,3 +38,8 @@ def number(v: Any) -> Any:
     if isinstance(v, np.generic):
         return v.item() if v.dtype.kind in "biu" else str(v)
     return v
+
+
+def known_shapes(text: str) -> str:
+    """The constant of a known shape is "Shape" in TensorFlow 1.x and "Shape/shape_as_tensor" later: the same here."""
+    return re.sub(r"\b(\w*Shape(_\d+)?)/shape_as_tensor\b", r"\1", text)

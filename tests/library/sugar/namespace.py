@@ -12,9 +12,9 @@ from thalweg.graph import convert
 from thalweg.graph.composite import IndexedSlices, SparseTensor
 
 TOP = (
-    "framework grouping math_ops elementwise_ops casting reduction_ops sequence_ops segment_ops matrix_ops clip_ops "
+    "framework grouping math_ops elementwise_ops casting reduction_ops sequence_ops segment_ops matrix_ops einsum_ops clip_ops "
     "array_ops fill_ops joining_ops gathering_ops slicing random_ops random_seed check_ops linalg_ops "
-    "debug_ops variables counting_ops"
+    "debug_ops script_ops sparse_ops variables counting_ops"
 ).split()
 NN = (
     "activations nn_ops convolution_ops pooling_ops normalization_ops cross_entropy embedding_ops "

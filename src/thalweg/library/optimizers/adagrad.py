@@ -43,7 +43,8 @@ class AdagradOptimizer(KernelOptimizer):
     def _initializer(self, v: Any, dtype: DType) -> Any:
         if v.shape.is_fully_defined():
             return constant_initializer(self._initial_accumulator_value, dtype=dtype)
-        return lambda: cast(emit("Fill", emit.shape(v.initialized_value()), self._initial_accumulator_value), dtype)
+        start = self._initial_accumulator_value
+        return lambda: cast(emit("Fill", emit.shape(v.initialized_value()), start), dtype)
 
     def _prepare(self) -> None:
         self._learning_rate_tensor = self._hyper(self._learning_rate, "learning_rate")

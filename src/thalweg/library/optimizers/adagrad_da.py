@@ -60,7 +60,11 @@ class AdagradDAOptimizer(KernelOptimizer):
     def _update(self, var: Any, gradient: list[Tensor], dtype: DType) -> Operation:
         with framework.device(var.device):
             step = emit("Identity", self._step)
-        hypers = (self._learning_rate_tensor, self._l1_regularization_strength, self._l2_regularization_strength)
+        hypers = (
+            self._learning_rate_tensor,
+            self._l1_regularization_strength,
+            self._l2_regularization_strength,
+        )
         return self._rule(
             "AdagradDA",
             var,

@@ -17,7 +17,7 @@ from thalweg.library.optimizers.kernel_optimizer import KernelOptimizer, cast_al
 class AdamOptimizer(KernelOptimizer):
     """http://arxiv.org/abs/1412.6980, with epsilon as in the algorithm just before its section 2.1.
 
-    A sparse gradient moves every row of the variable: the momenta of rows without a gradient decay, and apply.
+    A sparse gradient moves every row of the variable: the momenta of rows without a gradient decay and apply.
     """
 
     def __init__(
@@ -38,7 +38,8 @@ class AdamOptimizer(KernelOptimizer):
     def _get_beta_accumulators(self) -> tuple[Any, Any]:
         """The variables beta1 ** t and beta2 ** t."""
         graph = get_default_graph()
-        return tuple(self._get_non_slot_variable(f"beta{i}_power", graph) for i in (1, 2))  # type: ignore[return-value]
+        powers = [self._get_non_slot_variable(name, graph) for name in ("beta1_power", "beta2_power")]
+        return powers[0], powers[1]
 
     def _create_slots(self, var_list: Sequence[Any]) -> None:
         # the first variable by name: programs that list the variables in another order place them the same
@@ -72,7 +73,7 @@ class AdamOptimizer(KernelOptimizer):
     def _resource_apply_sparse(self, grad: Tensor, handle: Any, indices: Tensor) -> Any:
         def scatter_add(v: Any, indices: Tensor, rows: Tensor) -> Tensor:
             with framework.control_dependencies([emit("ResourceScatterAdd", v.handle, indices, rows)]):
-                return v.value()  # type: ignore[no-any-return]
+                return v.value()
 
         return self._apply_sparse_shared(grad, handle, indices, scatter_add)
 

@@ -13,7 +13,10 @@ from thalweg.library.optimizers.kernel_optimizer import KernelOptimizer
 
 
 class GradientDescentOptimizer(KernelOptimizer):
-    """variable -= learning_rate * gradient. learning_rate: a number, a tensor, or a function that returns one."""
+    """variable -= learning_rate * gradient.
+
+    learning_rate: a number, a tensor, or a function that returns one.
+    """
 
     def __init__(self, learning_rate: Any, use_locking: bool = False, name: str = "GradientDescent") -> None:
         super().__init__(use_locking, name)
@@ -33,8 +36,8 @@ class GradientDescentOptimizer(KernelOptimizer):
 
     def _apply_sparse_duplicate_indices(self, grad: IndexedSlices, var: Any) -> Any:
         values: Any = grad.values
-        delta = values * self._rate(var.dtype.base_dtype)
-        return var.scatter_sub(IndexedSlices(delta, grad.indices, grad.dense_shape), use_locking=self._use_locking)
+        delta = IndexedSlices(values * self._rate(var.dtype.base_dtype), grad.indices, grad.dense_shape)
+        return var.scatter_sub(delta, use_locking=self._use_locking)
 
     def _resource_apply_sparse_duplicate_indices(self, grad: Tensor, handle: Any, indices: Tensor) -> Any:
         rows: Any = grad

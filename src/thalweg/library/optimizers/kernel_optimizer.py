@@ -19,12 +19,12 @@ class KernelOptimizer(Optimizer):
     """The base of the optimizers whose rule is an op, "Apply<Rule>".
 
     Such an op has four forms with the same inputs: "Resource..." takes handles where the plain one takes
-    references, "Sparse..." takes the rows of a gradient and their indices where the dense one takes a gradient.
+    references, "Sparse..." takes rows of a gradient and their indices where the dense one takes a gradient.
     A derived class only says which rule, and which inputs.
     """
 
     def _update(self, var: Any, gradient: list[Tensor], dtype: DType) -> Operation:
-        """Calls `_rule`. gradient: [gradient], or [rows, indices]. dtype: the element type of all floating inputs."""
+        """Calls `_rule`. gradient: [gradient], or [rows, indices]. dtype: that of all floating inputs."""
         raise NotImplementedError
 
     def _rule(

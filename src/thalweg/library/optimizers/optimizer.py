@@ -99,16 +99,17 @@ class Optimizer:
     ) -> list[GradAndVar]:
         """A (gradient, variable) pair for each variable; a gradient is a Tensor, an IndexedSlices or None.
 
-        loss: a tensor, or a function that returns one. var_list: variables or tensors, any nest of them; None:
-        all trainable variables. gate_gradients: GATE_NONE, GATE_OP or GATE_GRAPH. grad_loss: the gradient of
-        something with respect to `loss`; ones by default.
+        loss: a tensor, or a function that returns one.
+        var_list: variables or tensors, any nest of them; None: all trainable variables.
+        gate_gradients: GATE_NONE, GATE_OP or GATE_GRAPH.
+        grad_loss: the gradient of something with respect to `loss`; ones by default.
         Errors: ValueError without variables, and for a loss or variables of other than floating types;
         NotImplementedError for what is neither a variable nor a tensor.
         """
         if gate_gradients not in (Optimizer.GATE_NONE, Optimizer.GATE_OP, Optimizer.GATE_GRAPH):
             raise ValueError(
-                "gate_gradients must be one of: Optimizer.GATE_NONE, Optimizer.GATE_OP, Optimizer.GATE_GRAPH.  "
-                f"Not {gate_gradients}"
+                "gate_gradients must be one of: Optimizer.GATE_NONE, Optimizer.GATE_OP, Optimizer.GATE_GRAPH."
+                f"  Not {gate_gradients}"
             )
         if callable(loss):
             loss = loss()
@@ -199,7 +200,7 @@ class Optimizer:
         raise NotImplementedError
 
     def _apply_sparse_duplicate_indices(self, grad: IndexedSlices, var: Any) -> Any:
-        """As _apply_sparse, for rows that may repeat. Sums them up first; override it where that isn't needed."""
+        """As _apply_sparse, for rows that may repeat: sums them first. Override where that isn't needed."""
         values, indices = _deduplicate_indexed_slices(grad.values, grad.indices)
         return self._apply_sparse(IndexedSlices(values, indices, grad.dense_shape), var)
 
@@ -253,8 +254,9 @@ class Optimizer:
         """A variable of the optimizer that belongs to no variable; made once a graph."""
         key = (name, colocate_with.graph)
         if key not in self._non_slot_dict:
+            make: Any = Variable  # its metaclass takes the arguments, of which a type checker knows nothing
             with framework.colocate_with(colocate_with):
-                self._non_slot_dict[key] = Variable(
+                self._non_slot_dict[key] = make(
                     initial_value, name=name, trainable=False, use_resource=_is_resource(colocate_with)
                 )
         return self._non_slot_dict[key]
@@ -273,7 +275,8 @@ class Optimizer:
 
     def _variables_to_train(self, var_list: Any) -> list[Any]:
         if var_list is None:
-            variables = trainable_variables() + framework.get_collection(GraphKeys.TRAINABLE_RESOURCE_VARIABLES)
+            of_resources = framework.get_collection(GraphKeys.TRAINABLE_RESOURCE_VARIABLES)
+            variables = trainable_variables() + of_resources
         else:
             variables = nest.flatten(var_list)
         variables = variables + framework.get_collection(GraphKeys._STREAMING_MODEL_PORTS)
@@ -309,7 +312,8 @@ class Optimizer:
         if var.constraint is None:
             return update
         with framework.control_dependencies([update]):
-            return var.assign(var.constraint(var))
+            # read again: the read that was made with a reference variable may come before the update
+            return var.assign(var.constraint(var if _is_resource(var) else var.read_value()))
 
 
 def _is_resource(var: Any) -> bool:
@@ -331,7 +335,8 @@ def _as_gradient(grad: Any) -> Any:
     try:
         return framework.convert_to_tensor_or_indexed_slices(grad)
     except TypeError:
-        raise TypeError(f"Gradient must be convertible to a Tensor or IndexedSlices, or None: {grad}") from None
+        message = f"Gradient must be convertible to a Tensor or IndexedSlices, or None: {grad}"
+        raise TypeError(message) from None
 
 
 def _add_one(global_step: Any, name: str) -> Any:

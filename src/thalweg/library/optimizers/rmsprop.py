@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from thalweg.base.dtypes import DType
-from thalweg.graph.emitter import emit
 from thalweg.graph.operation import Operation, Tensor
+from thalweg.library.fill_ops import ones_like
 from thalweg.library.initializers import ones_initializer
 from thalweg.library.optimizers.kernel_optimizer import KernelOptimizer, cast_all
 
@@ -39,8 +39,10 @@ class RMSPropOptimizer(KernelOptimizer):
     def _create_slots(self, var_list: Sequence[Any]) -> None:
         for v in var_list:
             dtype = v.dtype.base_dtype
-            known = v.shape.is_fully_defined()
-            ones = ones_initializer(dtype=dtype) if known else emit("OnesLike", v.initialized_value(), name="ones_like")
+            if v.shape.is_fully_defined():
+                ones: Any = ones_initializer(dtype=dtype)
+            else:
+                ones = ones_like(v.initialized_value())
             self._get_or_make_slot_with_initializer(v, ones, v.shape, dtype, "rms", self._name)
             if self._centered:
                 self._zeros_slot(v, "mg", self._name)
@@ -54,7 +56,8 @@ class RMSPropOptimizer(KernelOptimizer):
 
     def _update(self, var: Any, gradient: list[Tensor], dtype: DType) -> Operation:
         hypers = cast_all(
-            (self._learning_rate_tensor, self._decay_tensor, self._momentum_tensor, self._epsilon_tensor), dtype
+            (self._learning_rate_tensor, self._decay_tensor, self._momentum_tensor, self._epsilon_tensor),
+            dtype,
         )
         rule, slots = "RMSProp", ["rms", "momentum"]
         if self._centered:

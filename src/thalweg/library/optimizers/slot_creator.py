@@ -92,6 +92,9 @@ def _copy_slice_info(primary: Any, slot: Any) -> None:
     own_name = slot.name[len(primary.op.name) + 1 : -len(":0")]
     slot._set_save_slice_info(
         SaveSliceInfo(
-            f"{info.full_name}/{own_name}", info.full_shape[:rank], info.var_offset[:rank], info.var_shape[:rank]
+            f"{info.full_name}/{own_name}",
+            info.full_shape[:rank],
+            info.var_offset[:rank],
+            info.var_shape[:rank],
         )
     )

@@ -1,0 +1,1 @@
+"""What tests of thalweg, and of programs that use it, are written with."""
