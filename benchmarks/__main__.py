@@ -76,8 +76,11 @@ def run_once(python, backend, program, cache, timeout):
 def measure(args):
     """One record per program, backend, round and metric."""
     records = []
-    backends = [("tensorflow", args.tensorflow, "tensorflow.compat.v1"), ("thalweg", sys.executable, "thalweg"),
-                ("jax", sys.executable, "jax")]
+    backends = [
+        ("tensorflow", args.tensorflow, "tensorflow.compat.v1"),
+        ("thalweg", sys.executable, "thalweg"),
+        ("jax", sys.executable, "jax"),
+    ]
     for program in args.only.split(",") if args.only else PROGRAMS:
         for round_ in range(args.rounds):
             for label, python, backend in backends:
@@ -86,9 +89,19 @@ def measure(args):
                 with tempfile.TemporaryDirectory() as cache:  # every process starts with an empty disk cache
                     got = run_once(python, backend, program, cache, args.timeout)
                 for metric, (value, unit) in got.items():
-                    records.append({"program": program, "backend": label, "round": round_, "metric": metric,
-                                    "value": value, "unit": unit})
-                print(f"{program} round {round_ + 1} {label}: {len(got)} figures", file=sys.stderr, flush=True)
+                    records.append(
+                        {
+                            "program": program,
+                            "backend": label,
+                            "round": round_,
+                            "metric": metric,
+                            "value": value,
+                            "unit": unit,
+                        }
+                    )
+                print(
+                    f"{program} round {round_ + 1} {label}: {len(got)} figures", file=sys.stderr, flush=True
+                )
     return records
 
 
@@ -108,19 +121,31 @@ def times_the_peer(value, peer, unit):
 def table(records):
     """The targets, and below them every figure, as Markdown."""
     found = medians(records)
-    lines = ["| program | figure | thalweg | peer | times the peer | target | |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| program | figure | thalweg | peer | times the peer | target | |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for program, metric, peer, target in TARGETS:
         mine, theirs = found.get((program, metric, "thalweg")), found.get((program, metric, peer))
         if mine is None or theirs is None:
             continue
         ratio = times_the_peer(mine[0], theirs[0], mine[1])
-        lines.append(f"| {program} | {metric} | {mine[0]:.4g} | {peer} {theirs[0]:.4g} | {ratio:.2f} | "
-                     f"at most {target} | {'met' if ratio <= target else 'MISSED'} |")
-    lines += ["", "| program | figure | unit | tensorflow | thalweg | jax by hand |", "|---|---|---|---|---|---|"]
+        lines.append(
+            f"| {program} | {metric} | {mine[0]:.4g} | {peer} {theirs[0]:.4g} | {ratio:.2f} | "
+            f"at most {target} | {'met' if ratio <= target else 'MISSED'} |"
+        )
+    lines += [
+        "",
+        "| program | figure | unit | tensorflow | thalweg | jax by hand |",
+        "|---|---|---|---|---|---|",
+    ]
     for program, metric, unit in sorted({(p, m, found[p, m, b][1]) for p, m, b in found}):
         cells = [found.get((program, metric, b)) for b in ("tensorflow", "thalweg", "jax")]
-        lines.append(f"| {program} | {metric} | {unit} | " +
-                     " | ".join("-" if c is None else f"{c[0]:.5g}" for c in cells) + " |")
+        lines.append(
+            f"| {program} | {metric} | {unit} | "
+            + " | ".join("-" if c is None else f"{c[0]:.5g}" for c in cells)
+            + " |"
+        )
     return "\n".join(lines)
 
 
@@ -129,13 +154,17 @@ def machine():
     model = platform.processor() or platform.machine()
     if os.path.exists("/proc/cpuinfo"):
         with open("/proc/cpuinfo", encoding="utf-8") as f:
-            model = next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), model)
+            model = next(
+                (line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), model
+            )
     return f"{os.cpu_count()} cores, {model}, Python {platform.python_version()}"
 
 
 def main():
     """Measures, or prints the table of an earlier run."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tensorflow", default=str(HERE.parent / ".venv-tensorflow/bin/python"))
     parser.add_argument("--only", default="")
     parser.add_argument("--rounds", type=int, default=3)

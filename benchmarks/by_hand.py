@@ -6,11 +6,10 @@ step, and the loss goes back to Python each step.
 
 import functools
 
+import data
 import jax
 import jax.numpy as jnp
 import numpy as np
-
-import data
 
 
 def cross_entropy(logits, labels):

@@ -34,7 +34,9 @@ def load(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 def convolution(x: tf.Tensor, filters: int, name: str) -> tf.Tensor:
     """A 3x3 convolution with a bias and a rectifier."""
     with tf.variable_scope(name):
-        w = tf.get_variable("w", [3, 3, int(x.shape[3]), filters], initializer=tf.glorot_uniform_initializer())
+        w = tf.get_variable(
+            "w", [3, 3, int(x.shape[3]), filters], initializer=tf.glorot_uniform_initializer()
+        )
         b = tf.get_variable("b", [filters], initializer=tf.zeros_initializer())
         return tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, w, [1, 1, 1, 1], "SAME"), b))
 
@@ -83,10 +85,16 @@ def main() -> int:
     per_epoch = len(images) // args.batch
     rng = np.random.default_rng(args.seed)
     console = Console()
-    console.print(f"{len(images)} digits to learn from, {len(test_images)} held out; "
-                  f"{len(tf.get_default_graph().get_operations())} operations in the graph")
-    columns = (TextColumn("epoch {task.fields[epoch]:2d}"), BarColumn(), TimeRemainingColumn(),
-               TextColumn("loss {task.fields[loss]:.4f}  held out {task.fields[accuracy]:.2%}"))
+    console.print(
+        f"{len(images)} digits to learn from, {len(test_images)} held out; "
+        f"{len(tf.get_default_graph().get_operations())} operations in the graph"
+    )
+    columns = (
+        TextColumn("epoch {task.fields[epoch]:2d}"),
+        BarColumn(),
+        TimeRemainingColumn(),
+        TextColumn("loss {task.fields[loss]:.4f}  held out {task.fields[accuracy]:.2%}"),
+    )
     with tf.Session() as sess, Progress(*columns, console=console) as progress:
         sess.run(tf.global_variables_initializer())
         bar = progress.add_task("", total=args.epochs * per_epoch, epoch=0, loss=float("nan"), accuracy=0.0)
@@ -101,10 +109,14 @@ def main() -> int:
             progress.update(bar, accuracy=float(sess.run(m["accuracy"], test)))
         took = time.perf_counter() - start
         accuracy, steps = sess.run([m["accuracy"], m["step"]], test)
-    console.print(f"[bold]{accuracy:.2%}[/] of {len(test_images)} unseen digits read right after {steps} steps "
-                  f"in {took:.1f} s ({steps / took:.0f} steps/s).")
-    console.print("What ran: one XLA executable per step (forward, gradients and Adam together), variables updated in "
-                  "place.\nNext: --epochs 40 --batch 32; `thalweg run` with a TensorFlow 1.x script of your own; docs/porting.md.")
+    console.print(
+        f"[bold]{accuracy:.2%}[/] of {len(test_images)} unseen digits read right after {steps} steps "
+        f"in {took:.1f} s ({steps / took:.0f} steps/s)."
+    )
+    console.print(
+        "What ran: one XLA executable per step (forward, gradients and Adam together), variables updated in "
+        "place.\nNext: --epochs 40 --batch 32; `thalweg run` with a script of yours; docs/porting.md."
+    )
     return 0 if accuracy > 0.98 else 1
 
 

@@ -3,80 +3,509 @@
 `import thalweg as tf`. This file only lists names; what each does is said where it is made.
 """
 
-from thalweg.library.missing import missing
-import thalweg.ops
-from thalweg import app, bitwise, compat, debugging, dtypes, errors, flags, gfile, initializers, linalg, logging, losses, manip, math, nest, nn, random, raw_ops, sparse, test, train, version
-from thalweg.library import operators as _operators
-from thalweg.version import COMPILER_VERSION, GIT_VERSION, GRAPH_DEF_VERSION, VERSION
 from tensorboard.compat.proto.attr_value_pb2 import AttrValue, NameAttrList
-from tensorboard.compat.proto.config_pb2 import ConfigProto, GPUOptions, GraphOptions, OptimizerOptions, RunMetadata, RunOptions
+from tensorboard.compat.proto.config_pb2 import (
+    ConfigProto,
+    GPUOptions,
+    GraphOptions,
+    OptimizerOptions,
+    RunMetadata,
+    RunOptions,
+)
 from tensorboard.compat.proto.graph_pb2 import GraphDef
 from tensorboard.compat.proto.node_def_pb2 import NodeDef
+
+import thalweg.ops
+from thalweg import (
+    app,
+    bitwise,
+    compat,
+    debugging,
+    dtypes,
+    errors,
+    flags,
+    gfile,
+    initializers,
+    linalg,
+    logging,
+    losses,
+    manip,
+    math,
+    nest,
+    nn,
+    random,
+    raw_ops,
+    sparse,
+    test,
+    train,
+    version,
+)
 from thalweg.autodiff.aggregate import AggregationMethod
 from thalweg.autodiff.gradients import UnconnectedGradients
 from thalweg.base.device_name import DeviceSpec
-from thalweg.base.dtypes import DType, QUANTIZED_DTYPES, as_dtype, bfloat16, bool, complex128, complex64, double, float16, float32, float64, half, int16, int32, int64, int8, qint16, qint32, qint8, quint16, quint8, resource, string, uint16, uint32, uint64, uint8, variant
+from thalweg.base.dtypes import (
+    QUANTIZED_DTYPES,
+    DType,
+    as_dtype,
+    bfloat16,
+    bool,
+    complex64,
+    complex128,
+    double,
+    float16,
+    float32,
+    float64,
+    half,
+    int8,
+    int16,
+    int32,
+    int64,
+    qint8,
+    qint16,
+    qint32,
+    quint8,
+    quint16,
+    resource,
+    string,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    variant,
+)
 from thalweg.base.errors import OpError
 from thalweg.base.tensor_shape import Dimension, TensorShape, dimension_at_index, dimension_value
 from thalweg.client.session import InteractiveSession, Session, get_default_session
 from thalweg.graph.composite import IndexedSlices, SparseTensor, SparseTensorValue
-from thalweg.graph.convert import constant, get_default_graph, register_tensor_conversion_function, reset_default_graph
+from thalweg.graph.convert import (
+    constant,
+    get_default_graph,
+    register_tensor_conversion_function,
+    reset_default_graph,
+)
 from thalweg.graph.graph import Graph
 from thalweg.graph.importer import import_graph_def
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.shape_context import constant_value as get_static_value
 from thalweg.graph.tensor_proto import make_ndarray, make_tensor_proto
-from thalweg.library.array_ops import batch_to_space, batch_to_space_nd, broadcast_dynamic_shape, broadcast_static_shape, broadcast_to, depth_to_space, ensure_shape, expand_dims, guarantee_const, identity, identity_n, matrix_transpose, newaxis, rank, required_space_to_batch_paddings, reshape, shape, shape_n, size, space_to_batch, space_to_batch_nd, space_to_depth, squeeze, stop_gradient, transpose
-from thalweg.library.behavior import control_flow_v2_enabled, disable_control_flow_v2, disable_eager_execution, disable_tensor_equality, disable_v2_behavior, disable_v2_tensorshape, enable_eager_execution, enable_v2_behavior
-from thalweg.library.casting import bitcast, cast, saturate_cast, to_bfloat16, to_complex128, to_complex64, to_double, to_float, to_int32, to_int64
-from thalweg.library.check_ops import Assert, assert_equal, assert_greater, assert_greater_equal, assert_integer, assert_less, assert_less_equal, assert_near, assert_negative, assert_non_negative, assert_non_positive, assert_none_equal, assert_positive, assert_proper_iterable, assert_rank, assert_rank_at_least, assert_rank_in, assert_same_float_dtype, assert_scalar, assert_type, is_non_decreasing, is_numeric_tensor, is_strictly_increasing
-from thalweg.library.clip_ops import clip_by_average_norm, clip_by_global_norm, clip_by_norm, clip_by_value, global_norm, norm
-from thalweg.library.counting_ops import bincount, confusion_matrix, histogram_fixed_width, histogram_fixed_width_bins
+from thalweg.library import operators as _operators
+from thalweg.library.array_ops import (
+    batch_to_space,
+    batch_to_space_nd,
+    broadcast_dynamic_shape,
+    broadcast_static_shape,
+    broadcast_to,
+    depth_to_space,
+    ensure_shape,
+    expand_dims,
+    guarantee_const,
+    identity,
+    identity_n,
+    matrix_transpose,
+    newaxis,
+    rank,
+    required_space_to_batch_paddings,
+    reshape,
+    shape,
+    shape_n,
+    size,
+    space_to_batch,
+    space_to_batch_nd,
+    space_to_depth,
+    squeeze,
+    stop_gradient,
+    transpose,
+)
+from thalweg.library.behavior import (
+    control_flow_v2_enabled,
+    disable_control_flow_v2,
+    disable_eager_execution,
+    disable_tensor_equality,
+    disable_v2_behavior,
+    disable_v2_tensorshape,
+    enable_eager_execution,
+    enable_v2_behavior,
+)
+from thalweg.library.casting import (
+    bitcast,
+    cast,
+    saturate_cast,
+    to_bfloat16,
+    to_complex64,
+    to_complex128,
+    to_double,
+    to_float,
+    to_int32,
+    to_int64,
+)
+from thalweg.library.check_ops import (
+    Assert,
+    assert_equal,
+    assert_greater,
+    assert_greater_equal,
+    assert_integer,
+    assert_less,
+    assert_less_equal,
+    assert_near,
+    assert_negative,
+    assert_non_negative,
+    assert_non_positive,
+    assert_none_equal,
+    assert_positive,
+    assert_proper_iterable,
+    assert_rank,
+    assert_rank_at_least,
+    assert_rank_in,
+    assert_same_float_dtype,
+    assert_scalar,
+    assert_type,
+    is_non_decreasing,
+    is_numeric_tensor,
+    is_strictly_increasing,
+)
+from thalweg.library.clip_ops import (
+    clip_by_average_norm,
+    clip_by_global_norm,
+    clip_by_norm,
+    clip_by_value,
+    global_norm,
+    norm,
+)
+from thalweg.library.counting_ops import (
+    bincount,
+    confusion_matrix,
+    histogram_fixed_width,
+    histogram_fixed_width_bins,
+)
 from thalweg.library.debug_ops import Print, add_check_numerics_ops, check_numerics, verify_tensor_all_finite
-from thalweg.library.elementwise_ops import acos, acosh, asin, asinh, atan, atan2, atanh, betainc, ceil, cos, cosh, digamma, erfc, exp, expm1, floor, floormod, greater, greater_equal, igamma, igammac, is_finite, is_inf, is_nan, less, less_equal, lgamma, log, log1p, logical_and, logical_not, logical_or, maximum, minimum, polygamma, realdiv, reciprocal, rint, rsqrt, sin, sinh, squared_difference, tan, truncatediv, truncatemod, zeta
-from thalweg.library.fill_ops import diag, diag_part, eye, fill, matrix_diag, matrix_diag_part, matrix_set_diag, meshgrid, one_hot, ones, ones_like, repeat, sequence_mask, zeros, zeros_like
-from thalweg.library.framework import NoGradient, NotDifferentiable, RegisterGradient, add_to_collection, add_to_collections, colocate_with, container, control_dependencies, convert_to_tensor, convert_to_tensor_or_indexed_slices, convert_to_tensor_or_sparse_tensor, device, executing_eagerly, get_collection, get_collection_ref, init_scope, is_tensor, name_scope, NoGradient as no_gradient, op_scope, placeholder, placeholder_with_default
-from thalweg.library.gathering_ops import argsort, batch_gather, boolean_mask, dynamic_partition, dynamic_stitch, gather, gather_nd, invert_permutation, scatter_nd, searchsorted, setdiff1d, sort, tensor_scatter_add, tensor_scatter_nd_add, tensor_scatter_nd_sub, tensor_scatter_nd_update, tensor_scatter_sub, tensor_scatter_update, unique, unique_with_counts, unravel_index, where, where_v2
+from thalweg.library.einsum_ops import einsum
+from thalweg.library.elementwise_ops import (
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    betainc,
+    ceil,
+    cos,
+    cosh,
+    digamma,
+    erfc,
+    exp,
+    expm1,
+    floor,
+    floormod,
+    greater,
+    greater_equal,
+    igamma,
+    igammac,
+    is_finite,
+    is_inf,
+    is_nan,
+    less,
+    less_equal,
+    lgamma,
+    log,
+    log1p,
+    logical_and,
+    logical_not,
+    logical_or,
+    maximum,
+    minimum,
+    polygamma,
+    realdiv,
+    reciprocal,
+    rint,
+    rsqrt,
+    sin,
+    sinh,
+    squared_difference,
+    tan,
+    truncatediv,
+    truncatemod,
+    zeta,
+)
+from thalweg.library.fill_ops import (
+    diag,
+    diag_part,
+    eye,
+    fill,
+    matrix_diag,
+    matrix_diag_part,
+    matrix_set_diag,
+    meshgrid,
+    one_hot,
+    ones,
+    ones_like,
+    repeat,
+    sequence_mask,
+    zeros,
+    zeros_like,
+)
+from thalweg.library.framework import (
+    NoGradient,
+    NotDifferentiable,
+    RegisterGradient,
+    add_to_collection,
+    add_to_collections,
+    colocate_with,
+    container,
+    control_dependencies,
+    convert_to_tensor,
+    convert_to_tensor_or_indexed_slices,
+    convert_to_tensor_or_sparse_tensor,
+    device,
+    executing_eagerly,
+    get_collection,
+    get_collection_ref,
+    init_scope,
+    is_tensor,
+    name_scope,
+    op_scope,
+    placeholder,
+    placeholder_with_default,
+)
+from thalweg.library.framework import NoGradient as no_gradient
+from thalweg.library.gathering_ops import (
+    argsort,
+    batch_gather,
+    boolean_mask,
+    dynamic_partition,
+    dynamic_stitch,
+    gather,
+    gather_nd,
+    invert_permutation,
+    scatter_nd,
+    searchsorted,
+    setdiff1d,
+    sort,
+    tensor_scatter_add,
+    tensor_scatter_nd_add,
+    tensor_scatter_nd_sub,
+    tensor_scatter_nd_update,
+    tensor_scatter_sub,
+    tensor_scatter_update,
+    unique,
+    unique_with_counts,
+    unravel_index,
+    where,
+    where_v2,
+)
 from thalweg.library.gradients import custom_gradient, gradients, hessians
 from thalweg.library.graph_keys import GraphKeys
 from thalweg.library.grouping import group, no_op, tuple
-from thalweg.library.initializers import constant_initializer, glorot_normal_initializer, glorot_uniform_initializer, ones_initializer, orthogonal_initializer, random_normal_initializer, random_uniform_initializer, truncated_normal_initializer, uniform_unit_scaling_initializer, variance_scaling_initializer, zeros_initializer
-from thalweg.library.joining_ops import concat, extract_image_patches, pad, parallel_stack, reverse, reverse_sequence, reverse_v2, roll, split, stack, tile, unstack
-from thalweg.library.linalg_ops import cholesky, cross, matrix_band_part, matrix_determinant, matrix_inverse, matrix_solve, matrix_square_root, matrix_triangular_solve, qr
-from thalweg.library.math_ops import abs, accumulate_n, add, add_n, angle, complex, conj, div, div_no_nan, divide, equal, erf, floor_div, floordiv, imag, log_sigmoid, logical_xor, mod, multiply, negative, not_equal, pow, real, round, scalar_mul, sigmoid, sign, sqrt, square, subtract, tanh, truediv
-from thalweg.library.matrix_ops import einsum, matmul, sparse_matmul, tensordot, trace
-from thalweg.library.partitioners import fixed_size_partitioner, min_max_variable_partitioner, variable_axis_size_partitioner
-from thalweg.library.random_ops import multinomial, random_crop, random_gamma, random_normal, random_poisson, random_shuffle, random_uniform, truncated_normal
+from thalweg.library.initializers import (
+    constant_initializer,
+    glorot_normal_initializer,
+    glorot_uniform_initializer,
+    ones_initializer,
+    orthogonal_initializer,
+    random_normal_initializer,
+    random_uniform_initializer,
+    truncated_normal_initializer,
+    uniform_unit_scaling_initializer,
+    variance_scaling_initializer,
+    zeros_initializer,
+)
+from thalweg.library.joining_ops import (
+    concat,
+    extract_image_patches,
+    pad,
+    parallel_stack,
+    reverse,
+    reverse_sequence,
+    reverse_v2,
+    roll,
+    split,
+    stack,
+    tile,
+    unstack,
+)
+from thalweg.library.linalg_ops import (
+    cholesky,
+    cross,
+    matrix_band_part,
+    matrix_determinant,
+    matrix_inverse,
+    matrix_solve,
+    matrix_square_root,
+    matrix_triangular_solve,
+    qr,
+)
+from thalweg.library.math_ops import (
+    abs,
+    accumulate_n,
+    add,
+    add_n,
+    angle,
+    complex,
+    conj,
+    div,
+    div_no_nan,
+    divide,
+    equal,
+    erf,
+    floor_div,
+    floordiv,
+    imag,
+    log_sigmoid,
+    logical_xor,
+    mod,
+    multiply,
+    negative,
+    not_equal,
+    pow,
+    real,
+    round,
+    scalar_mul,
+    sigmoid,
+    sign,
+    sqrt,
+    square,
+    subtract,
+    tanh,
+    truediv,
+)
+from thalweg.library.matrix_ops import matmul, sparse_matmul, tensordot, trace
+from thalweg.library.missing import missing
+from thalweg.library.partitioners import (
+    fixed_size_partitioner,
+    min_max_variable_partitioner,
+    variable_axis_size_partitioner,
+)
+from thalweg.library.random_ops import (
+    multinomial,
+    random_crop,
+    random_gamma,
+    random_normal,
+    random_poisson,
+    random_shuffle,
+    random_uniform,
+    truncated_normal,
+)
 from thalweg.library.random_seed import get_seed, set_random_seed
-from thalweg.library.reduction_ops import arg_max, arg_min, argmax, argmin, count_nonzero, cumprod, cumsum, reduce_all, reduce_any, reduce_logsumexp, reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum
+from thalweg.library.reduction_ops import (
+    arg_max,
+    arg_min,
+    argmax,
+    argmin,
+    count_nonzero,
+    cumprod,
+    cumsum,
+    reduce_all,
+    reduce_any,
+    reduce_logsumexp,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_prod,
+    reduce_sum,
+)
 from thalweg.library.scope_store import AUTO_REUSE, VariableScope, get_variable_scope
-from thalweg.library.segment_ops import segment_max, segment_mean, segment_min, segment_prod, segment_sum, sparse_segment_mean, sparse_segment_sqrt_n, sparse_segment_sum, unsorted_segment_max, unsorted_segment_mean, unsorted_segment_min, unsorted_segment_prod, unsorted_segment_sqrt_n, unsorted_segment_sum
+from thalweg.library.script_ops import numpy_function, py_func
+from thalweg.library.segment_ops import (
+    segment_max,
+    segment_mean,
+    segment_min,
+    segment_prod,
+    segment_sum,
+    sparse_segment_mean,
+    sparse_segment_sqrt_n,
+    sparse_segment_sum,
+    unsorted_segment_max,
+    unsorted_segment_mean,
+    unsorted_segment_min,
+    unsorted_segment_prod,
+    unsorted_segment_sqrt_n,
+    unsorted_segment_sum,
+)
 from thalweg.library.sequence_ops import lin_space, linspace, range
 from thalweg.library.slicing import slice, strided_slice
-from thalweg.library.sparse_ops import sparse_concat, sparse_fill_empty_rows, sparse_placeholder, sparse_reorder, sparse_reshape, sparse_retain, sparse_slice, sparse_tensor_dense_matmul, sparse_tensor_to_dense, sparse_to_dense
-from thalweg.library.state_ops import assign, assign_add, assign_sub, count_up_to, scatter_add, scatter_div, scatter_max, scatter_min, scatter_mul, scatter_nd_add, scatter_nd_sub, scatter_nd_update, scatter_sub, scatter_update
+from thalweg.library.sparse_ops import (
+    sparse_concat,
+    sparse_fill_empty_rows,
+    sparse_placeholder,
+    sparse_reorder,
+    sparse_reshape,
+    sparse_retain,
+    sparse_slice,
+    sparse_tensor_dense_matmul,
+    sparse_tensor_to_dense,
+    sparse_to_dense,
+)
+from thalweg.library.state_ops import (
+    assign,
+    assign_add,
+    assign_sub,
+    count_up_to,
+    scatter_add,
+    scatter_div,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
+    scatter_nd_add,
+    scatter_nd_sub,
+    scatter_nd_update,
+    scatter_sub,
+    scatter_update,
+)
 from thalweg.library.template import make_template
-from thalweg.library.variable_base import Variable, VariableAggregation, VariableSynchronization, variable_creator_scope
-from thalweg.library.variable_scope import create_partitioned_variables, get_local_variable, get_variable, no_regularizer, variable_op_scope, variable_scope
-from thalweg.library.variables import all_variables, assert_variables_initialized, disable_resource_variables, enable_resource_variables, global_variables, global_variables_initializer, initialize_all_variables, initialize_local_variables, initialize_variables, is_variable_initialized, local_variables, local_variables_initializer, model_variables, moving_average_variables, report_uninitialized_variables, resource_variables_enabled, trainable_variables, variables_initializer
+from thalweg.library.variable_base import (
+    Variable,
+    VariableAggregation,
+    VariableSynchronization,
+    variable_creator_scope,
+)
+from thalweg.library.variable_scope import (
+    create_partitioned_variables,
+    get_local_variable,
+    get_variable,
+    no_regularizer,
+    variable_op_scope,
+    variable_scope,
+)
+from thalweg.library.variables import (
+    all_variables,
+    assert_variables_initialized,
+    disable_resource_variables,
+    enable_resource_variables,
+    global_variables,
+    global_variables_initializer,
+    initialize_all_variables,
+    initialize_local_variables,
+    initialize_variables,
+    is_variable_initialized,
+    local_variables,
+    local_variables_initializer,
+    model_variables,
+    moving_average_variables,
+    report_uninitialized_variables,
+    resource_variables_enabled,
+    trainable_variables,
+    variables_initializer,
+)
+from thalweg.version import COMPILER_VERSION, GIT_VERSION, GRAPH_DEF_VERSION, VERSION
 
 __getattr__ = missing(__name__)
 __version__ = VERSION
-newaxis = None
 
 __all__ = [
     "AUTO_REUSE",
+    "COMPILER_VERSION",
+    "GIT_VERSION",
+    "GRAPH_DEF_VERSION",
+    "QUANTIZED_DTYPES",
+    "VERSION",
     "AggregationMethod",
     "Assert",
     "AttrValue",
-    "COMPILER_VERSION",
     "ConfigProto",
     "DType",
     "DeviceSpec",
     "Dimension",
-    "GIT_VERSION",
     "GPUOptions",
-    "GRAPH_DEF_VERSION",
     "Graph",
     "GraphDef",
     "GraphKeys",
@@ -91,7 +520,6 @@ __all__ = [
     "Operation",
     "OptimizerOptions",
     "Print",
-    "QUANTIZED_DTYPES",
     "RegisterGradient",
     "RunMetadata",
     "RunOptions",
@@ -101,7 +529,6 @@ __all__ = [
     "Tensor",
     "TensorShape",
     "UnconnectedGradients",
-    "VERSION",
     "Variable",
     "VariableAggregation",
     "VariableScope",
@@ -176,8 +603,8 @@ __all__ = [
     "colocate_with",
     "compat",
     "complex",
-    "complex128",
     "complex64",
+    "complex128",
     "concat",
     "confusion_matrix",
     "conj",
@@ -281,10 +708,10 @@ __all__ = [
     "initialize_local_variables",
     "initialize_variables",
     "initializers",
+    "int8",
     "int16",
     "int32",
     "int64",
-    "int8",
     "invert_permutation",
     "is_finite",
     "is_inf",
@@ -346,6 +773,7 @@ __all__ = [
     "no_regularizer",
     "norm",
     "not_equal",
+    "numpy_function",
     "one_hot",
     "ones",
     "ones_initializer",
@@ -358,12 +786,13 @@ __all__ = [
     "placeholder_with_default",
     "polygamma",
     "pow",
+    "py_func",
+    "qint8",
     "qint16",
     "qint32",
-    "qint8",
     "qr",
-    "quint16",
     "quint8",
+    "quint16",
     "random",
     "random_crop",
     "random_gamma",
@@ -473,8 +902,8 @@ __all__ = [
     "test",
     "tile",
     "to_bfloat16",
-    "to_complex128",
     "to_complex64",
+    "to_complex128",
     "to_double",
     "to_float",
     "to_int32",
@@ -489,10 +918,10 @@ __all__ = [
     "truncatediv",
     "truncatemod",
     "tuple",
+    "uint8",
     "uint16",
     "uint32",
     "uint64",
-    "uint8",
     "uniform_unit_scaling_initializer",
     "unique",
     "unique_with_counts",

@@ -1,6 +1,7 @@
 """tf.flags: command line flags, on absl."""
 
 from thalweg.library.app import (
+    FLAGS,
     DEFINE_alias,
     DEFINE_bool,
     DEFINE_boolean,
@@ -13,7 +14,6 @@ from thalweg.library.app import (
     DEFINE_multi_string,
     DEFINE_spaceseplist,
     DEFINE_string,
-    FLAGS,
     Flag,
     FlagValues,
     mark_flag_as_required,
@@ -23,6 +23,7 @@ from thalweg.library.app import (
 )
 
 __all__ = [
+    "FLAGS",
     "DEFINE_alias",
     "DEFINE_bool",
     "DEFINE_boolean",
@@ -35,7 +36,6 @@ __all__ = [
     "DEFINE_multi_string",
     "DEFINE_spaceseplist",
     "DEFINE_string",
-    "FLAGS",
     "Flag",
     "FlagValues",
     "mark_flag_as_required",

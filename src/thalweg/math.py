@@ -1,16 +1,128 @@
 """tf.math. Names from thalweg.library; what each does is said there."""
 
-from thalweg.library.missing import missing
 from thalweg.library.activations import log_softmax, softmax, softplus, softsign
 from thalweg.library.check_ops import is_non_decreasing, is_strictly_increasing
 from thalweg.library.clip_ops import l2_normalize
 from thalweg.library.counting_ops import bincount, confusion_matrix
-from thalweg.library.elementwise_ops import acos, acosh, asin, asinh, atan, atan2, atanh, bessel_i0e, bessel_i1e, betainc, ceil, cos, cosh, digamma, erfc, exp, expm1, floor, floormod, greater, greater_equal, igamma, igammac, is_finite, is_inf, is_nan, less, less_equal, lgamma, log, log1p, logical_and, logical_not, logical_or, maximum, minimum, nextafter, polygamma, reciprocal, rint, rsqrt, sin, sinh, squared_difference, tan, zeta
+from thalweg.library.elementwise_ops import (
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    bessel_i0e,
+    bessel_i1e,
+    betainc,
+    ceil,
+    cos,
+    cosh,
+    digamma,
+    erfc,
+    exp,
+    expm1,
+    floor,
+    floormod,
+    greater,
+    greater_equal,
+    igamma,
+    igammac,
+    is_finite,
+    is_inf,
+    is_nan,
+    less,
+    less_equal,
+    lgamma,
+    log,
+    log1p,
+    logical_and,
+    logical_not,
+    logical_or,
+    maximum,
+    minimum,
+    nextafter,
+    polygamma,
+    reciprocal,
+    rint,
+    rsqrt,
+    sin,
+    sinh,
+    squared_difference,
+    tan,
+    zeta,
+)
 from thalweg.library.gathering_ops import invert_permutation
-from thalweg.library.math_ops import abs, accumulate_n, add, add_n, angle, conj, divide, divide_no_nan, equal, erf, floordiv, imag, log_sigmoid, logical_xor, mod, multiply, multiply_no_nan, negative, not_equal, polyval, pow, real, reciprocal_no_nan, round, scalar_mul, sigmoid, sign, sqrt, square, subtract, tanh, truediv, xdivy, xlogy
+from thalweg.library.math_ops import (
+    abs,
+    accumulate_n,
+    add,
+    add_n,
+    angle,
+    conj,
+    divide,
+    divide_no_nan,
+    equal,
+    erf,
+    floordiv,
+    imag,
+    log_sigmoid,
+    logical_xor,
+    mod,
+    multiply,
+    multiply_no_nan,
+    negative,
+    not_equal,
+    polyval,
+    pow,
+    real,
+    reciprocal_no_nan,
+    round,
+    scalar_mul,
+    sigmoid,
+    sign,
+    sqrt,
+    square,
+    subtract,
+    tanh,
+    truediv,
+    xdivy,
+    xlogy,
+)
+from thalweg.library.missing import missing
 from thalweg.library.nn_ops import in_top_k, top_k, zero_fraction
-from thalweg.library.reduction_ops import argmax, argmin, count_nonzero, cumprod, cumsum, cumulative_logsumexp, reduce_all, reduce_any, reduce_euclidean_norm, reduce_logsumexp, reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_std, reduce_sum, reduce_variance
-from thalweg.library.segment_ops import segment_max, segment_mean, segment_min, segment_prod, segment_sum, unsorted_segment_max, unsorted_segment_mean, unsorted_segment_min, unsorted_segment_prod, unsorted_segment_sqrt_n, unsorted_segment_sum
+from thalweg.library.reduction_ops import (
+    argmax,
+    argmin,
+    count_nonzero,
+    cumprod,
+    cumsum,
+    cumulative_logsumexp,
+    reduce_all,
+    reduce_any,
+    reduce_euclidean_norm,
+    reduce_logsumexp,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_prod,
+    reduce_std,
+    reduce_sum,
+    reduce_variance,
+)
+from thalweg.library.segment_ops import (
+    segment_max,
+    segment_mean,
+    segment_min,
+    segment_prod,
+    segment_sum,
+    unsorted_segment_max,
+    unsorted_segment_mean,
+    unsorted_segment_min,
+    unsorted_segment_prod,
+    unsorted_segment_sqrt_n,
+    unsorted_segment_sum,
+)
 
 __getattr__ = missing(__name__)
 

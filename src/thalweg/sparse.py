@@ -1,6 +1,5 @@
 """tf.sparse. Names from thalweg.library; what each does is said there."""
 
-from thalweg.library.missing import missing
 from thalweg.graph.composite import SparseTensor
 from thalweg.library.activations import softmax
 from thalweg.library.array_ops import expand_dims, reshape, transpose
@@ -11,6 +10,7 @@ from thalweg.library.joining_ops import concat, split
 from thalweg.library.linalg_ops import cross
 from thalweg.library.math_ops import add
 from thalweg.library.matrix_ops import matmul
+from thalweg.library.missing import missing
 from thalweg.library.reduction_ops import reduce_max, reduce_sum
 from thalweg.library.segment_ops import segment_mean, segment_sum
 from thalweg.library.slicing import slice

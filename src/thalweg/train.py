@@ -1,7 +1,18 @@
 """tf.train: optimizers, decay, global step. Names from thalweg.library; what each does is said there."""
 
+from thalweg.library.learning_rate_decay import (
+    cosine_decay,
+    cosine_decay_restarts,
+    exponential_decay,
+    inverse_time_decay,
+    linear_cosine_decay,
+    natural_exp_decay,
+    noisy_linear_cosine_decay,
+    piecewise_constant,
+    piecewise_constant_decay,
+    polynomial_decay,
+)
 from thalweg.library.missing import missing
-from thalweg.library.learning_rate_decay import cosine_decay, cosine_decay_restarts, exponential_decay, inverse_time_decay, linear_cosine_decay, natural_exp_decay, noisy_linear_cosine_decay, piecewise_constant, piecewise_constant_decay, polynomial_decay
 from thalweg.library.moving_averages import ExponentialMovingAverage
 from thalweg.library.optimizers.adadelta import AdadeltaOptimizer
 from thalweg.library.optimizers.adagrad import AdagradOptimizer
@@ -15,7 +26,13 @@ from thalweg.library.optimizers.proximal_adagrad import ProximalAdagradOptimizer
 from thalweg.library.optimizers.proximal_gradient_descent import ProximalGradientDescentOptimizer
 from thalweg.library.optimizers.rmsprop import RMSPropOptimizer
 from thalweg.library.optimizers.sync_replicas import SyncReplicasOptimizer
-from thalweg.library.training_util import assert_global_step, create_global_step, get_global_step, get_or_create_global_step, global_step
+from thalweg.library.training_util import (
+    assert_global_step,
+    create_global_step,
+    get_global_step,
+    get_or_create_global_step,
+    global_step,
+)
 
 __getattr__ = missing(__name__)
 

@@ -100,7 +100,7 @@ def run(tf: Any, code: str) -> dict[str, Any]:
                 result = scope["r"]
             else:
                 result = eval(code, scope)
-        except Exception as e:  # noqa: BLE001 - the class is what is recorded
+        except Exception as e:
             return {"error": type(e).__name__, "message": str(e)[:200]}
         lines = [graph_text.known_shapes(node_text(tf, op)) for op in graph.get_operations() if op.name not in names]
         record: dict[str, Any] = {"graph": lines}
@@ -124,7 +124,7 @@ def values(tf: Any, tensors: list[Any], feeds: dict[Any, Any]) -> Any:
     try:
         with tf.Session() as session:
             computed = session.run([t for t in tensors if hasattr(t, "dtype")], feeds)
-    except Exception as e:  # noqa: BLE001
+    except Exception as e:
         return type(e).__name__
     return [encode(np.asarray(v)) for v in computed]
 

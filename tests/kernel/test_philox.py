@@ -9,7 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from thalweg.graph.graph import Graph
 from thalweg.kernel import distributions, host_distributions, philox
+from thalweg.library.random_seed import get_seed
 
 DATA = pathlib.Path(__file__).parents[1] / "golden" / "data" / "random.npz"
 NORMALS = ("RandomStandardNormal", "TruncatedNormal")
@@ -143,11 +145,10 @@ def _compare(case, note, kept, got):
 
 def test_program_seeds():
     for program in PROGRAM_SEEDS:
-        without_seed = 0
-        for op_seed, attrs in zip(program["op_seeds"], program["attrs"], strict=True):
-            seeds = philox.get_seed(program["graph_seed"], op_seed, without_seed)
-            without_seed += op_seed is None and program["graph_seed"] is not None
-            assert [seed or 0 for seed in seeds] == attrs, program
+        with Graph().as_default() as graph:
+            graph.seed = program["graph_seed"]
+            for op_seed, attrs in zip(program["op_seeds"], program["attrs"], strict=True):
+                assert [seed or 0 for seed in get_seed(op_seed)] == attrs, program
 
 
 def test_blocks_that_need_many_redraws():

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import thalweg.ops  # noqa: F401  fills the registry
-from thalweg.graph import registry
 from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation, Tensor
@@ -104,7 +103,7 @@ def test_graph(family: str, code: str) -> None:
     if expected is None:
         pytest.skip("ours.json was written before the op was there")
     if "error" in expected:
-        with pytest.raises(Exception) as caught:  # noqa: PT011
+        with pytest.raises(Exception) as caught:
             build(code)
         if _missing(caught.value):
             pytest.skip(str(caught.value))

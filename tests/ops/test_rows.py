@@ -14,19 +14,18 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-import rows  # noqa: E402
-
-from thalweg.autodiff.gradients import gradients  # noqa: E402
-from thalweg.base import dtypes, errors  # noqa: E402
-from thalweg.client.session import Session, config_pb2  # noqa: E402
-from thalweg.graph.composite import IndexedSlices  # noqa: E402
-from thalweg.graph.convert import convert_to_tensor  # noqa: E402
-from thalweg.graph.emitter import emit  # noqa: E402
-from thalweg.graph.graph import Graph  # noqa: E402
-from thalweg.graph.graphdef import graph_def  # noqa: E402
-from thalweg.graph.importer import import_graph_def  # noqa: E402
-from thalweg.graph.registry import lookup  # noqa: E402
-import thalweg.ops  # noqa: E402, F401
+import rows
+import thalweg.ops  # noqa: F401
+from thalweg.autodiff.gradients import gradients
+from thalweg.base import dtypes, errors
+from thalweg.client.session import Session, config_pb2
+from thalweg.graph.composite import IndexedSlices
+from thalweg.graph.convert import convert_to_tensor
+from thalweg.graph.emitter import emit
+from thalweg.graph.graph import Graph
+from thalweg.graph.graphdef import graph_def
+from thalweg.graph.importer import import_graph_def
+from thalweg.graph.registry import lookup
 
 ALL = [(f, *r) for f in rows.families() for r in rows.load(f)]
 IDS = [f"{f}:{r.name}" for f, r, *_ in ALL]

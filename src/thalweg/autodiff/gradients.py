@@ -102,17 +102,30 @@ def _initial_gradients(ys: Sequence[Tensor], given: Sequence[Any], walk: _Walk) 
         dtype = y._dtype.base_dtype
         if grad is None:
             if dtype.is_complex:
-                raise TypeError(f"Gradients of complex tensors ({y}) must set grad_ys (y.dtype = {dtype.name})")
+                raise TypeError(
+                    f"Gradients of complex tensors ({y}) must set grad_ys (y.dtype = {dtype.name})"
+                )
             with walk._scopes(y._op):
                 shape = emit.shape(y)
                 one = emit.constant(np.ones((), dtype.as_numpy_dtype), dtype, f"grad_ys_{i}")
                 result.append(emit("Fill", shape, one))
             continue
         if not isinstance(grad, IndexedSlices):
-            grad = convert_to_tensor(grad, dtype, f"grad_ys_{i}")
+            grad = convert_to_tensor(grad, dtype, f"grad_ys_{i}/input")
         _check_grad_type(y, dtype, grad.dtype.base_dtype)
-        result.append(grad)
+        result.append(_named(grad, f"grad_ys_{i}"))
     return result
+
+
+def _named(grad: Grad, name: str) -> Grad:
+    """The gradient under a name in the gradients' scope, by which TensorArrays tell calls apart."""
+    if isinstance(grad, Tensor):
+        return emit("Identity", grad, name=name)  # type: ignore[no-any-return]
+    return IndexedSlices(
+        emit("Identity", grad.values, name=f"{name}_values"),
+        emit("Identity", grad.indices, name=f"{name}_indices"),
+        grad.dense_shape,
+    )
 
 
 def _check_grad_type(y: Tensor, dtype: DType, grad: DType) -> None:
@@ -130,7 +143,7 @@ def _result(grad: Grad | None, x: Tensor, unconnected: str) -> Grad | None:
         return grad
     if unconnected != UnconnectedGradients.ZERO:
         raise ValueError(f"Unknown value for unconnected_gradients: {unconnected!r}")
-    return emit("ZerosLike", x, name="zeros_like")  # type: ignore[no-any-return]
+    return emit("ZerosLike", x, name="zeros_like")
 
 
 class _Walk:
@@ -155,9 +168,9 @@ class _Walk:
         to_ops = [y._op for y in ys]
         from_ops = [x._op for x in xs]
         pending = _pending_counts(to_ops, from_ops)
-        stop_ops = {
-            op for op in from_ops if not any(pending.get(t._op, 0) > 0 for t in op._inputs)
-        } | {t._op for t in stops}
+        stop_ops = {op for op in from_ops if not any(pending.get(t._op, 0) > 0 for t in op._inputs)} | {
+            t._op for t in stops
+        }
         ready = deque(op for op in dict.fromkeys(to_ops) if pending.get(op) == 0)
         while ready:
             op = ready.popleft()
@@ -178,7 +191,9 @@ class _Walk:
             try:
                 grad.set_shape(tensor._shape)
             except ValueError as e:
-                raise ValueError(f"Incompatible shapes between the gradient and '{tensor.name}': {e}") from None
+                raise ValueError(
+                    f"Incompatible shapes between the gradient and '{tensor.name}': {e}"
+                ) from None
         self.add(tensor, grad)
 
     def _sum_up(self, op: Operation) -> list[Grad | None]:
@@ -262,8 +277,8 @@ def _zeros_like(tensor: Tensor) -> Grad:
         dtype = tensor._handle[0] if tensor._handle is not None else dtypes.float32
         shape = emit("VariableShape", tensor)
         zero = emit.constant(np.zeros((), dtype.as_numpy_dtype), dtype, "zeros/Const")
-        return emit("Fill", shape, zero, name="zeros")  # type: ignore[no-any-return]
-    return emit("ZerosLike", tensor, name="zeros_like")  # type: ignore[no-any-return]
+        return emit("Fill", shape, zero, name="zeros")
+    return emit("ZerosLike", tensor, name="zeros_like")
 
 
 def _gate(graph: Graph, grads: Sequence[Grad | None]) -> list[Grad | None]:
@@ -283,6 +298,6 @@ def _group(graph: Graph, ops: Sequence[Operation], name: str) -> Operation:
 def _after(graph: Graph, grad: Grad) -> Grad:
     with graph.colocate_with(grad.op):
         if isinstance(grad, Tensor):
-            return emit("Identity", grad, name="control_dependency")  # type: ignore[no-any-return]
+            return emit("Identity", grad, name="control_dependency")
         values = emit("Identity", grad.values, name="control_dependency")
         return IndexedSlices(values, grad.indices, grad.dense_shape)

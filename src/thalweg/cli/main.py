@@ -10,6 +10,7 @@ import click
 
 import thalweg
 from thalweg.cli.redirect import install
+from thalweg.graph.registry import all_records
 
 
 @click.group()
@@ -38,6 +39,13 @@ def devices() -> None:
     with thalweg.Session(graph=thalweg.Graph()) as session:
         for device in session.list_devices():
             click.echo(f"{device.name}  {device.device_type}")
+
+
+@main.command()
+def ops() -> None:
+    """Lists the ops that are built."""
+    for name in sorted(all_records()):
+        click.echo(name)
 
 
 if __name__ == "__main__":

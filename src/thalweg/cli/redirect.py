@@ -53,18 +53,59 @@ _HOMES: dict[str, tuple[str, ...]] = {
 }
 
 #: further modules of tensorflow.python whose names are found in thalweg's public and library modules
-_PLAIN = (
-    "framework.common_shapes framework.function framework.graph_util ops.array_ops ops.math_ops ops.check_ops "
-    "ops.clip_ops ops.control_flow_ops ops.control_flow_util ops.custom_gradient ops.gradients "
-    "ops.gradients_impl ops.linalg_ops ops.logging_ops ops.losses.losses ops.partitioned_variables ops.random_ops "
-    "ops.resource_variable_ops ops.script_ops ops.sparse_ops ops.special_math_ops ops.standard_ops ops.state_ops "
-    "ops.template ops.variable_scope ops.variables ops.gen_array_ops ops.gen_math_ops ops.gen_nn_ops "
-    "ops.gen_state_ops ops.gen_random_ops ops.gen_training_ops ops.gen_resource_variable_ops "
-    "training.optimizer training.adam training.adagrad training.adadelta training.momentum training.rmsprop "
-    "training.ftrl training.gradient_descent training.slot_creator training.training_util "
-    "training.moving_averages training.learning_rate_decay util.deprecation util.tf_export util.tf_inspect "
-    "util.tf_decorator util.all_util eager.context"
-).split()
+_PLAIN = [
+    "framework.common_shapes",
+    "framework.function",
+    "framework.graph_util",
+    "ops.array_ops",
+    "ops.math_ops",
+    "ops.check_ops",
+    "ops.clip_ops",
+    "ops.control_flow_ops",
+    "ops.control_flow_util",
+    "ops.custom_gradient",
+    "ops.gradients",
+    "ops.gradients_impl",
+    "ops.linalg_ops",
+    "ops.logging_ops",
+    "ops.losses.losses",
+    "ops.partitioned_variables",
+    "ops.random_ops",
+    "ops.resource_variable_ops",
+    "ops.script_ops",
+    "ops.sparse_ops",
+    "ops.special_math_ops",
+    "ops.standard_ops",
+    "ops.state_ops",
+    "ops.template",
+    "ops.variable_scope",
+    "ops.variables",
+    "ops.gen_array_ops",
+    "ops.gen_math_ops",
+    "ops.gen_nn_ops",
+    "ops.gen_state_ops",
+    "ops.gen_random_ops",
+    "ops.gen_training_ops",
+    "ops.gen_resource_variable_ops",
+    "training.optimizer",
+    "training.adam",
+    "training.adagrad",
+    "training.adadelta",
+    "training.momentum",
+    "training.rmsprop",
+    "training.ftrl",
+    "training.gradient_descent",
+    "training.slot_creator",
+    "training.training_util",
+    "training.moving_averages",
+    "training.learning_rate_decay",
+    "util.deprecation",
+    "util.tf_export",
+    "util.tf_inspect",
+    "util.tf_decorator",
+    "util.all_util",
+    "eager.context",
+]
 
 #: messages that the tensorboard package brings compiled
 _PROTO = "tensorboard.compat.proto."
@@ -142,7 +183,9 @@ class TensorFlowFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         known = [f"tensorflow.{n}" for n in vars(thalweg) if isinstance(vars(thalweg)[n], ModuleType)]
         known += [f"tensorflow.python.{n}" for n in (*_HOMES, *_PLAIN)]
         near = difflib.get_close_matches(fullname, known, 3, 0.6)
-        return f"thalweg has no module '{fullname}'" + (f"; what comes near: {', '.join(near)}" if near else "")
+        return f"thalweg has no module '{fullname}'" + (
+            f"; what comes near: {', '.join(near)}" if near else ""
+        )
 
     def create_module(self, spec: Any) -> ModuleType:
         """The module of a name."""
@@ -153,7 +196,7 @@ class TensorFlowFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing to run: names are looked up when asked for."""
-        if module.__name__ == "tensorflow":
+        if self._homes(module.__name__) == [thalweg]:  # tensorflow itself, tensorflow.compat.v1
             module.__dict__["__version__"] = thalweg.__version__
 
     def _homes(self, fullname: str) -> Sequence[Any] | None:
@@ -161,9 +204,24 @@ class TensorFlowFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         rest = fullname.removeprefix("tensorflow").removeprefix(".")
         if rest in ("", "compat.v1", "_api.v1", "compat.v1.compat.v1"):
             return [thalweg]
-        if rest in ("python", "python.framework", "python.ops", "python.training", "python.client", "python.util",
-                    "python.platform", "python.eager", "python.ops.losses", "core", "core.framework",
-                    "core.protobuf", "core.util", "_api", "examples", "examples.tutorials"):
+        if rest in (
+            "python",
+            "python.framework",
+            "python.ops",
+            "python.training",
+            "python.client",
+            "python.util",
+            "python.platform",
+            "python.eager",
+            "python.ops.losses",
+            "core",
+            "core.framework",
+            "core.protobuf",
+            "core.util",
+            "_api",
+            "examples",
+            "examples.tutorials",
+        ):
             return [_Empty]
         if rest.startswith("core."):
             return self._proto(rest.rpartition(".")[2])
@@ -189,7 +247,11 @@ class TensorFlowFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def _python(self, rest: str) -> Sequence[Any] | None:
         if rest in _HOMES:
-            return [*(importlib.import_module(h) for h in _HOMES[rest]), *_public_modules(), *_library_modules()]
+            return [
+                *(importlib.import_module(h) for h in _HOMES[rest]),
+                *_public_modules(),
+                *_library_modules(),
+            ]
         if rest in _PLAIN:
             return [*_public_modules(), *_library_modules()]
         return None

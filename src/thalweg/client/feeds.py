@@ -7,7 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from thalweg.base import dtypes, shape as shapes
+from thalweg.base import dtypes
+from thalweg.base import shape as shapes
 from thalweg.graph.composite import SparseTensor
 from thalweg.graph.convert import to_array
 from thalweg.graph.graph import Graph
@@ -80,8 +81,10 @@ class Feeder:
                 raise TypeError("it holds objects")
             if isinstance(value, int | list | tuple) and self._numpy.kind in "iu" and array.dtype.kind == "i":
                 if array.size and not np.array_equal(array.astype(self._numpy), array):
-                    raise TypeError(f"Type of feed value {value} with type {type(value)} is not compatible with "
-                                    f"Tensor type {self._dtype.name}: it is out of its range")
+                    raise TypeError(
+                        f"Type of feed value {value} with type {type(value)} is not compatible with "
+                        f"Tensor type {self._dtype.name}: it is out of its range"
+                    )
             converted = np.asarray(array, self._numpy)
         except (TypeError, ValueError) as e:
             kind = ValueError if isinstance(e, ValueError) else TypeError

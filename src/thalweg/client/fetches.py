@@ -29,7 +29,7 @@ class FetchPlan:
     def _visit(self, fetch: Any) -> Rebuild:
         if fetch is None:
             raise TypeError(
-                f"Argument `fetch` = {fetch} has invalid type \"{type(fetch).__name__}\". Cannot be None"
+                f'Argument `fetch` = {fetch} has invalid type "{type(fetch).__name__}". Cannot be None'
             )
         if isinstance(fetch, Tensor | Operation | str | bytes):
             return self._element(fetch)
@@ -72,7 +72,7 @@ class FetchPlan:
             element = self._graph.as_graph_element(fetch)
         except TypeError as e:
             raise TypeError(
-                f"Argument `fetch` = {fetch!r} has invalid type \"{type(fetch).__name__}\" must be a string or "
+                f'Argument `fetch` = {fetch!r} has invalid type "{type(fetch).__name__}" must be a string or '
                 f"Tensor. ({e})"
             ) from None
         except ValueError as e:

@@ -59,9 +59,7 @@ class BaseSession:
         if graph is not None and not isinstance(graph, Graph):
             raise TypeError(f"graph must be a tf.Graph, but got {type(graph)}")
         if config is not None and not isinstance(config, config_pb2.ConfigProto):
-            raise TypeError(
-                f"config must be a tf.ConfigProto, but got {type(config)}"
-            )
+            raise TypeError(f"config must be a tf.ConfigProto, but got {type(config)}")
         self._graph = graph if graph is not None else get_default_graph()
         self._config = config
         self._target = target
@@ -98,9 +96,7 @@ class BaseSession:
         """A context manager that makes this the default session of the thread."""
         return default_sessions.entered(self)
 
-    def run(
-        self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None
-    ) -> Any:
+    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         """Runs what `fetches` needs and returns their values in the structure of `fetches`.
 
         fetches: a nest of tensors, operations (None in the result), names, variables, sparse tensors.
@@ -155,7 +151,9 @@ class BaseSession:
         if self._master.closed:
             raise RuntimeError("Attempted to use a closed Session.")
         if self._graph.version == 0:
-            raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
+            raise RuntimeError(
+                "The Session graph is empty. Add operations to the graph before calling run()."
+            )
         self._growth.look()
         feeds = expand_feeds(self._graph, feed_dict or {})
         plan = FetchPlan(self._graph, fetches)
@@ -292,9 +290,8 @@ class DeviceAttributes:
         self.incarnation = incarnation
 
     def __repr__(self) -> str:
-        return (
-            f"_DeviceAttributes({self.name}, {self.device_type}, {self.memory_limit_bytes}, {self.incarnation})"
-        )
+        numbers = f"{self.memory_limit_bytes}, {self.incarnation}"
+        return f"_DeviceAttributes({self.name}, {self.device_type}, {numbers})"
 
 
 class Session(BaseSession):
@@ -320,10 +317,12 @@ class Session(BaseSession):
 
     @staticmethod
     def reset(target: str, containers: Sequence[str] | None = None, config: Any = None) -> None:
-        """Clears containers of a server. Sessions in this process own their state: there is nothing to clear."""
+        """Clears containers of a server. A local session owns its state: there is nothing to clear."""
         if target:
             raise errors.UnimplementedError(None, None, f"reset of {target!r}: servers are not built yet")
-        raise errors.UnimplementedError(None, None, "Session.reset needs a target: a local session owns its state")
+        raise errors.UnimplementedError(
+            None, None, "Session.reset needs a target: a local session owns its state"
+        )
 
 
 class InteractiveSession(BaseSession):
@@ -331,7 +330,9 @@ class InteractiveSession(BaseSession):
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
         super().__init__(target, graph, config)
-        self._default = [self._graph.as_default(), self.as_default()] if graph is not None else [self.as_default()]
+        self._default = (
+            [self._graph.as_default(), self.as_default()] if graph is not None else [self.as_default()]
+        )
         default_sessions.enforce_nesting = False
         for context in self._default:
             context.__enter__()
@@ -346,7 +347,7 @@ class InteractiveSession(BaseSession):
 
 def get_default_session() -> BaseSession | None:
     """The innermost default session of the thread, or None."""
-    return default_sessions.top()  # type: ignore[no-any-return]
+    return default_sessions.top()
 
 
 def _session_for(what: str, graph: Graph, session: Any) -> Any:

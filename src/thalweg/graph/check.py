@@ -62,6 +62,8 @@ def _check_types(graph: Graph, stage: str, op: Operation) -> None:
 def _broken(graph: Graph, stage: str, op: Operation | None, what: str) -> None:
     lines = [f"after '{stage}' the graph is broken: {what}"]
     if op is not None:
-        near = dict.fromkeys([*(t._op for t in op._inputs), op, *(c for t in op._outputs for c in t._consumers)])
+        near = dict.fromkeys(
+            [*(t._op for t in op._inputs), op, *(c for t in op._outputs for c in t._consumers)]
+        )
         lines += ["  " + format_op(o) for o in list(near)[:8]]
     raise InternalError(None, op, "\n".join(lines))

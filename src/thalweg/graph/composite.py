@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from thalweg.base import dtypes, shape as shapes
+from thalweg.base import dtypes
+from thalweg.base import shape as shapes
 from thalweg.base.dtypes import DType
 from thalweg.base.tensor_shape import TensorShape
-from thalweg.graph.convert import convert_to_tensor, register_tensor_conversion_function
+from thalweg.graph.convert import convert_to_tensor, get_default_graph, register_tensor_conversion_function
 from thalweg.graph.emitter import emit
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.shape_context import constant_value_as_shape
@@ -82,12 +83,13 @@ class IndexedSlices:
 
 
 class SparseTensor:
-    """A tensor given by its non-empty cells: indices [n, rank] int64, values [n], dense_shape [rank] int64."""
+    """A tensor by its non-empty cells: indices [n, rank] int64, values [n], dense_shape [rank] int64."""
 
     def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
-        self._indices = convert_to_tensor(indices, dtypes.int64, "indices")
-        self._values = convert_to_tensor(values, name="values")
-        self._dense_shape = convert_to_tensor(dense_shape, dtypes.int64, "dense_shape")
+        with get_default_graph().name_scope("SparseTensor"):
+            self._indices = convert_to_tensor(indices, dtypes.int64, "indices")
+            self._values = convert_to_tensor(values, name="values")
+            self._dense_shape = convert_to_tensor(dense_shape, dtypes.int64, "dense_shape")
         i, v = self._indices._shape, self._values._shape
         if i is not None and len(i) != 2:
             raise ValueError(f"SparseTensor indices must be rank 2, got {shapes.format_shape(i)}")
@@ -153,7 +155,9 @@ class SparseTensor:
         return cls(value.indices, value.values, value.dense_shape)
 
     def __str__(self) -> str:
-        return f"SparseTensor(indices={self._indices}, values={self._values}, dense_shape={self._dense_shape})"
+        return (
+            f"SparseTensor(indices={self._indices}, values={self._values}, dense_shape={self._dense_shape})"
+        )
 
     __repr__ = __str__
 
@@ -186,9 +190,7 @@ class SparseTensorValue(tuple[Any, Any, Any]):
         return f"SparseTensorValue(indices={self[0]!r}, values={self[1]!r}, dense_shape={self[2]!r})"
 
 
-def _dense(
-    value: IndexedSlices, dtype: Any = None, name: str | None = None, as_ref: bool = False
-) -> Tensor:
+def _dense(value: IndexedSlices, dtype: Any = None, name: str | None = None, as_ref: bool = False) -> Tensor:
     """IndexedSlices as a dense tensor: rows that repeat add up."""
     if dtype is not None and not dtype.is_compatible_with(value.dtype):
         raise ValueError(
@@ -196,9 +198,7 @@ def _dense(
         )
     if value.dense_shape is None:
         raise ValueError(f"Tensor conversion requested for IndexedSlices without dense_shape: {value}")
-    rows = emit(
-        "StridedSlice", value.dense_shape, [0], [1], [1], shrink_axis_mask=1, name="rows"
-    )
+    rows = emit("StridedSlice", value.dense_shape, [0], [1], [1], shrink_axis_mask=1, name="rows")
     result: Tensor = emit("UnsortedSegmentSum", value.values, value.indices, rows, name=name)
     return result
 

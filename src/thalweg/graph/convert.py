@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.base import dtypes, shape as shapes
+from thalweg.base import dtypes
+from thalweg.base import shape as shapes
 from thalweg.base.dtypes import DType
 from thalweg.graph import registry, scope_stacks
 from thalweg.graph.graph import Graph
@@ -109,9 +110,11 @@ def convert_to_tensor(
                 f"{name or value!r}: conversion of type {type(value).__name__} to dtype {dtype.name} "
                 f"returned {result._dtype.name}"
             )
-        return result
+        made: Tensor = result
+        return made
     if hasattr(value, "__tf_tensor__"):
-        return value.__tf_tensor__(dtype, name)  # type: ignore[no-any-return]
+        own: Tensor = value.__tf_tensor__(dtype, name)
+        return own
     if _contains_tensors(value):
         inferred = _first_dtype(value)
         wanted = dtype or (None if preferred_dtype is None else dtypes.as_dtype(preferred_dtype))
@@ -144,7 +147,11 @@ def _cast_elements(value: Any, dtype: DType) -> Any:
         if source == dtype:
             return tensor
         attrs = {"SrcT": source, "DstT": dtype, "Truncate": False}
-        return get_default_graph().add_node(registry.lookup("Cast"), [tensor], attrs, "Cast", [dtype])._outputs[0]
+        return (
+            get_default_graph()
+            .add_node(registry.lookup("Cast"), [tensor], attrs, "Cast", [dtype])
+            ._outputs[0]
+        )
     return value
 
 
@@ -318,18 +325,17 @@ def constant_node(array: np.ndarray, dtype: DType | None = None, name: str = "Co
     return get_default_graph().add_node(registry.lookup("Const"), [], attrs, name, [dtype])._outputs[0]
 
 
-def _fill_shape(array: np.ndarray, shape: shapes.Shape, verify: bool) -> np.ndarray:
-    if not shapes.is_fully_defined(shape) or shape is None:
-        raise ValueError(f"constant needs a fully known shape, got {shapes.format_shape(shape)}")
+def _fill_shape(array: np.ndarray, wanted: shapes.Shape, verify: bool) -> np.ndarray:
+    if wanted is None or None in wanted:
+        raise ValueError(f"constant needs a fully known shape, got {shapes.format_shape(wanted)}")
+    shape = tuple(d for d in wanted if d is not None)
     if array.shape == shape:
         return array
     if verify:
         raise TypeError(f"Expected Tensor's shape: {shape}, got {array.shape}.")
     count = shapes.num_elements(shape)
     if count is not None and array.size > count:
-        raise ValueError(
-            f"Too many elements provided. Needed at most {count}, but received {array.size}"
-        )
+        raise ValueError(f"Too many elements provided. Needed at most {count}, but received {array.size}")
     if array.size == count:
         return array.reshape(shape)
     if array.size == 0:

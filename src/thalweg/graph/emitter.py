@@ -6,11 +6,13 @@ make nodes; `tf.raw_ops` is the same door by keyword.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from thalweg.base import dtypes, shape as shapes
+from thalweg.base import dtypes
+from thalweg.base import shape as shapes
 from thalweg.base.dtypes import DType
 from thalweg.base.errors import InvalidArgumentError
 from thalweg.graph import registry
@@ -117,11 +119,8 @@ def pack_outputs(op: Operation) -> Any:
     at = 0
     for arg in args:
         if arg.is_list:
-            n = (
-                op._attrs[arg.number_attr]
-                if arg.number_attr is not None
-                else len(op._attrs[arg.type_list_attr])
-            )
+            number = op._attrs.get(arg.number_attr or "")
+            n = len(op._attrs[arg.type_list_attr or ""]) if number is None else number
             packed.append(list(op._outputs[at : at + n]))
             at += n
         else:
@@ -375,7 +374,7 @@ def _tensor(value: Any) -> np.ndarray:
     return value if isinstance(value, np.ndarray) else to_array(value)
 
 
-_CANONICAL = {
+_CANONICAL: dict[str, Callable[[Any], Any]] = {
     "int": _int,
     "float": _float,
     "bool": _bool,

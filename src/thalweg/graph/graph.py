@@ -16,7 +16,7 @@ from typing import Any
 from thalweg.base import device_name, origin
 from thalweg.base.dtypes import DType
 from thalweg.graph import registry
-from thalweg.graph.operation import Operation, Tensor
+from thalweg.graph.operation import Operation, Tensor, _hooks
 from thalweg.graph.scope_stacks import ControlScope, ScopeState
 from thalweg.graph.shape_context import infer_shapes
 
@@ -173,6 +173,13 @@ class Graph:
     def _mutated(self) -> None:
         self._mutations += 1
 
+    def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> Any:
+        """The graph as a GraphDef message.
+
+        from_version: only nodes added since then. add_shapes: with the attribute `_output_shapes`.
+        """
+        return _hooks["graph_def"](self, from_version, add_shapes)
+
     @property
     def version(self) -> int:
         """Rises with every node added."""
@@ -186,13 +193,15 @@ class Graph:
         """The operation of that name. KeyError where there is none, ValueError for a tensor's name."""
         if not isinstance(name, str):
             raise TypeError(f"Operation names are strings (or similar), not {type(name).__name__}.")
-        return self.as_graph_element(name, allow_tensor=False, allow_operation=True)
+        found: Operation = self.as_graph_element(name, allow_tensor=False, allow_operation=True)
+        return found
 
     def get_tensor_by_name(self, name: str) -> Tensor:
         """The tensor "op:index". KeyError where there is none, ValueError for a bad name."""
         if not isinstance(name, str):
             raise TypeError(f"Tensor names are strings (or similar), not {type(name).__name__}.")
-        return self.as_graph_element(name, allow_tensor=True, allow_operation=False)
+        found: Tensor = self.as_graph_element(name, allow_tensor=True, allow_operation=False)
+        return found
 
     def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
         """The tensor or operation that obj is, names, or stands for.

@@ -56,8 +56,14 @@ def _guess(value: Any) -> str:
     """The type of an attribute that the op definition doesn't know ("_class", "_output_shapes" ...)."""
     if isinstance(value, bool):
         return "bool"
-    for kind, python in (("type", DType), ("int", int), ("float", float), ("string", bytes), ("tensor", np.ndarray)):
-        if isinstance(value, python):  # type: ignore[arg-type]
+    for kind, python in (
+        ("type", DType),
+        ("int", int),
+        ("float", float),
+        ("string", bytes),
+        ("tensor", np.ndarray),
+    ):
+        if isinstance(value, python):
             return kind
     if value is None or isinstance(value, tuple):
         return "shape"
@@ -121,9 +127,7 @@ def node_def(op: Operation) -> Any:
     """An operation as a NodeDef. Control inputs are sorted by name, as TensorFlow writes them."""
     definition = op._record.definition
     proto = node_def_pb2.NodeDef(name=op._name, op=definition.name, device=op._device)
-    proto.input.extend(
-        t._op._name if t._index == 0 else f"{t._op._name}:{t._index}" for t in op._inputs
-    )
+    proto.input.extend(t._op._name if t._index == 0 else f"{t._op._name}:{t._index}" for t in op._inputs)
     proto.input.extend(sorted(f"^{c._name}" for c in op._control_inputs))
     for name, value in op._attrs.items():
         attr = definition.attr_by_name.get(name)
@@ -193,12 +197,7 @@ def public_attr(op: Operation, name: str) -> Any:
     return value
 
 
-def _as_graph_def(self: Graph, from_version: int | None = None, add_shapes: bool = False) -> Any:
-    """The graph as a GraphDef message."""
-    return graph_def(self, from_version, add_shapes)
-
-
-Graph.as_graph_def = _as_graph_def  # type: ignore[attr-defined]
+operation._hooks["graph_def"] = graph_def
 operation._hooks["node_def"] = node_def
 operation._hooks["op_def"] = op_def_proto
 operation._hooks["get_attr"] = public_attr

@@ -67,7 +67,9 @@ class _Import:
             raise ValueError(f"Node '{twice}' is not unique in the GraphDef")
         unknown = sorted({n.op for n in self.nodes if registry.find(n.op) is None})
         if unknown:
-            raise ValueError(f"Op type not registered: {', '.join(unknown)}: the graph uses ops that are not built")
+            raise ValueError(
+                f"Op type not registered: {', '.join(unknown)}: the graph uses ops that are not built"
+            )
 
     def _map(self, mapping: dict[Any, Any]) -> None:
         for key, value in mapping.items():
@@ -84,7 +86,8 @@ class _Import:
             count = _output_count(definition)
             if index >= count:
                 raise ValueError(
-                    f"Attempted to map inputs that were not found in graph_def: [{key}]: '{node}' has {count} outputs"
+                    f"Attempted to map inputs that were not found in graph_def: [{key}]: '{node}' has "
+                    f"{count} outputs"
                 )
             self.mapping[node, index] = value
             if count == 1:
@@ -153,7 +156,9 @@ class _Import:
             inputs.append(tensor)
         controls = [self._control(i[1:]) for i in node.input if i.startswith("^")]
         with self.graph.device(node.device) if node.device else nullcontext():
-            op = self.graph.add_node(record, inputs, attrs, self.scope + node.name + "/", control_inputs=controls)
+            op = self.graph.add_node(
+                record, inputs, attrs, self.scope + node.name + "/", control_inputs=controls
+            )
         self.ops[node.name] = op
         self.later.extend((op, *b) for b in back)
 
@@ -169,7 +174,9 @@ class _Import:
                     f"has {len(op._outputs)} outputs"
                 )
             mapped = op._outputs[index]
-        if wanted.base_dtype != mapped._dtype.base_dtype or (wanted.is_ref_dtype and not mapped._dtype.is_ref_dtype):
+        if wanted.base_dtype != mapped._dtype.base_dtype or (
+            wanted.is_ref_dtype and not mapped._dtype.is_ref_dtype
+        ):
             raise ValueError(
                 f"Input '{text}' of node '{node.name}' was passed {mapped._dtype.name} from {mapped.name}, "
                 f"incompatible with expected {wanted.name}"
@@ -194,7 +201,9 @@ class _Import:
             if key.startswith("_") and key != "_output_shapes":
                 attrs[key] = self._rename(key, attr_from_proto(given[key]))
             elif key not in record.definition.attr_by_name and key != "_output_shapes":
-                raise ValueError(f"NodeDef '{node.name}' mentions attr '{key}' not in the definition of {node.op}")
+                raise ValueError(
+                    f"NodeDef '{node.name}' mentions attr '{key}' not in the definition of {node.op}"
+                )
         return attrs
 
     def _rename(self, key: str, value: Any) -> Any:
@@ -216,10 +225,10 @@ class _Import:
             return self.mapping[node, index]
         outputs = self.ops[node]._outputs
         if index >= len(outputs):
-            raise ValueError(f"Requested return_element '{text}' not found in graph_def: {len(outputs)} outputs.")
+            raise ValueError(
+                f"Requested return_element '{text}' not found in graph_def: {len(outputs)} outputs."
+            )
         return outputs[index]
-
-
 
 
 def _split(text: str) -> tuple[str, int]:
@@ -236,5 +245,3 @@ def _output_count(node: Any) -> int:
         if attr.name not in attrs and attr.default is not REQUIRED:
             attrs[attr.name] = attr.default
     return len(record.definition.output_dtypes(attrs))
-
-

@@ -114,12 +114,12 @@ class OpDef:
 
 def expand_dtypes(args: tuple[ArgDef, ...], attrs: dict[str, Any]) -> list[DType]:
     """One dtype a tensor, lists expanded."""
-    result: list[DType] = []
+    result: list[Any] = []
     for arg in args:
         if arg.type_list_attr is not None:
             result.extend(attrs[arg.type_list_attr])
             continue
-        dtype = arg.dtype if arg.dtype is not None else attrs[arg.type_attr]
+        dtype: Any = arg.dtype if arg.type_attr is None else attrs[arg.type_attr]
         if arg.is_ref:
             dtype = dtype._as_ref
         if arg.number_attr is not None:

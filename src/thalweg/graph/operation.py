@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thalweg.base import origin, shape as shapes
+from thalweg.base import origin
+from thalweg.base import shape as shapes
 from thalweg.base.dtypes import DType
 from thalweg.base.shape import Shape
 from thalweg.base.tensor_shape import TensorShape
@@ -26,7 +27,17 @@ class Tensor:
     Equality is identity, as in TensorFlow 1.x. Arithmetic operators are added by thalweg.library.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_consumers", "_dtype", "_handle", "_index", "_op", "_shape", "_value")
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_consumers",
+        "_dtype",
+        "_handle",
+        "_index",
+        "_op",
+        "_shape",
+        "_value",
+    )
 
     __array_priority__ = 100
 
@@ -70,7 +81,7 @@ class Tensor:
 
     @property
     def name(self) -> str:
-        """"op_name:index"."""
+        """ "op_name:index"."""
         return f"{self._op._name}:{self._index}"
 
     @property
@@ -136,7 +147,7 @@ class Tensor:
                 f"Tensor objects are only iterable when their first dimension is known: "
                 f"{self.name} {shapes.format_shape(self._shape)}; use tf.map_fn or tf.unstack."
             )
-        return (self[i] for i in range(self._shape[0]))  # type: ignore[index]
+        return (self[i] for i in range(self._shape[0]))
 
     def __len__(self) -> int:
         raise TypeError(f"len is not well defined for a symbolic Tensor ({self.name}). Use `x.shape[0]`.")

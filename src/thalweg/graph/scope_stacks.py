@@ -60,10 +60,10 @@ class ScopeState:
     def get(self) -> Scopes:
         """This thread's scopes."""
         try:
-            return self._local.scopes
+            scopes: Scopes = self._local.scopes
         except AttributeError:
-            self._local.scopes = Scopes()
-            return self._local.scopes
+            scopes = self._local.scopes = Scopes()
+        return scopes
 
     @contextmanager
     def default_context(self, graph: Graph) -> Iterator[Graph]:

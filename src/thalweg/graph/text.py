@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from thalweg.base import dtypes, shape as shapes
+from thalweg.base import dtypes
+from thalweg.base import shape as shapes
 from thalweg.base.dtypes import DType
 from thalweg.graph.emitter import canonical_attr, emit
 from thalweg.graph.graph import Graph

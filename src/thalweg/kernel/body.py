@@ -53,6 +53,9 @@ class Body:
         self._find_state()
         self.key = self._content_key()
 
+    def __repr__(self) -> str:
+        return f"<Body of {len(self.nodes)} nodes>"
+
     def _find_state(self) -> None:
         """Which states are needed from outside (read before written) and which are written."""
         reads: dict[StateKey, None] = {}
@@ -108,7 +111,9 @@ class Body:
             _hash_attrs(h, op._attrs)
         h.update(str([index[t] for t in self.results]).encode())
         h.update(str([state[k] for k in self.kept]).encode())
-        h.update(str([len(self.args), [state[k] for k in self.reads], [state[k] for k in self.writes]]).encode())
+        h.update(
+            str([len(self.args), [state[k] for k in self.reads], [state[k] for k in self.writes]]).encode()
+        )
         return h.digest()
 
 

@@ -8,7 +8,7 @@ Kinds, each the least power that serves:
 - HOST: pure, over NumPy arrays on the CPU: strings, and outputs whose shape depends on data.
 - STATEFUL: over NumPy arrays, with the step's context as first argument: the only other door to state.
 - ASYNC: as STATEFUL, and returns a concurrent.futures.Future.
-- CLUSTER, ARG, RETVAL, SOURCE: nodes that the runtime itself knows.
+- SOURCE (constants, variables, arguments, results), NOTHING (NoOp), CLUSTER: nodes that the runtime knows.
 
 Arrays come by position, one per input argument (a list for a list argument). Attributes come by keyword:
 those that fn names after `*`. dtype attributes arrive as numpy.dtype, strings as str, shapes as tuples.

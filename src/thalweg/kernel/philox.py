@@ -17,9 +17,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-DEFAULT_GRAPH_SEED = 87654321
-MAXINT32 = 2**31 - 1
-
 _MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
 _KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
 _ROUNDS = 10
@@ -41,20 +38,6 @@ _PER_OUTPUT_OPS = frozenset(
 
 
 # --- seeds and state, on the host ---------------------------------------------------------------------------
-
-
-def get_seed(graph_seed: int | None, op_seed: int | None, op_id: int) -> tuple[int | None, int | None]:
-    """The attributes (seed, seed2) of a random op; (None, None) means nondeterministic, written as 0, 0.
-
-    `op_id` stands in for an op seed where only the graph has one. TensorFlow 1.x takes the graph's last node
-    id; 2.x's compat.v1 counts, from 0, the times this happened in the graph.
-    """
-    if graph_seed is None and op_seed is None:
-        return None, None
-    seed = DEFAULT_GRAPH_SEED if graph_seed is None else graph_seed % MAXINT32
-    seed2 = (op_id if op_seed is None else op_seed) % MAXINT32
-    # To the kernels (0, 0) says "draw a seed", which a user who asked for 0 did not mean.
-    return (0, MAXINT32) if (seed, seed2) == (0, 0) else (seed, seed2)
 
 
 def initial_state(seed: int, seed2: int) -> np.ndarray:

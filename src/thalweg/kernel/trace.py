@@ -107,7 +107,7 @@ def _keep_grouping(op: Operation, env: dict[Tensor, Any], with_constant: set[Ten
         return
     other = op._inputs[known.index(False)]
     if other in with_constant:
-        env[other] = lax.optimization_barrier(env[other])
+        env[other] = lax.optimization_barrier(env[other])  # type: ignore[no-untyped-call]
         with_constant.discard(other)
     with_constant.add(op._outputs[0])
 

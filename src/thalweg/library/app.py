@@ -55,7 +55,7 @@ def run(main: Callable[[list[str]], Any] | None = None, argv: Sequence[str] | No
 
     main: `__main__.main` where None. Unknown flags are left in argv.
     """
-    function = main if main is not None else sys.modules["__main__"].main  # type: ignore[attr-defined]
+    function = main if main is not None else sys.modules["__main__"].main
     absl_app.run(
         function,
         argv=list(argv) if argv is not None else None,
@@ -89,7 +89,9 @@ DEFINE_multi_float = _define("DEFINE_multi_float")
 DEFINE_alias = absl_flags.DEFINE_alias
 
 
-def DEFINE_enum(name: str, default_value: Any, enum_values: Sequence[str], docstring: str, **kwargs: Any) -> Any:
+def DEFINE_enum(
+    name: str, default_value: Any, enum_values: Sequence[str], docstring: str, **kwargs: Any
+) -> Any:
     """A flag that takes one of a few strings."""
     return absl_flags.DEFINE_enum(name, default_value, list(enum_values), docstring, **kwargs)
 

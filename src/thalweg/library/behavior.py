@@ -30,10 +30,14 @@ def control_flow_v2_enabled() -> bool:
     return False
 
 
-def enable_eager_execution(config: object = None, device_policy: object = None, execution_mode: object = None) -> None:
+def enable_eager_execution(
+    config: object = None, device_policy: object = None, execution_mode: object = None
+) -> None:
     """UnimplementedError: thalweg runs graphs."""
     del config, device_policy, execution_mode
-    raise errors.UnimplementedError(None, None, "eager execution is not part of thalweg: build a graph and run it")
+    raise errors.UnimplementedError(
+        None, None, "eager execution is not part of thalweg: build a graph and run it"
+    )
 
 
 def enable_v2_behavior() -> None:

@@ -175,7 +175,7 @@ def norm(
         else:
             size_ = emit("ComplexAbs", t) if t.dtype.is_complex else emit("Abs", t)
             if ord == 1:
-                result = reduce_sum(size_, axis, keepdims=True)
+                result = reduce_sum(size_, None if axis is None else axis[0], keepdims=True)
             elif ord == np.inf:
                 result = reduce_max(size_, axis, keepdims=True)
             else:

@@ -19,9 +19,11 @@ from thalweg.library.reduction_ops import reduce_sum
 def einsum(equation: str, *inputs: Any, name: str | None = None) -> Tensor:
     """The sum of products that the equation says: "ij,jk->ik" is a matrix product.
 
-    "..." stands for axes that broadcast. Without "->" the letters that occur once are kept, in alphabetical order.
+    "..." stands for axes that broadcast. Without "->" the letters that occur once are kept, in
+    alphabetical order.
     More than two tensors are multiplied pair by pair, those first whose product is smallest beside them.
-    Errors: ValueError for a malformed equation, one that doesn't fit the tensors, or a letter twice in one term.
+    Errors: ValueError for a malformed equation, one that doesn't fit the tensors, or a letter twice in one
+    term.
     """
     with scope(name, "einsum") as named:
         left, arrow, output = equation.replace(" ", "").partition("->")
@@ -67,7 +69,7 @@ def _without_ellipsis(
             raise ValueError(f"einsum \"{equation}\": '...' needs a known rank, '{tensor.name}' has none")
         n = len(tensor._shape) - len(term) + 3
         if n < 0:
-            raise ValueError(f"einsum \"{equation}\": '{tensor.name}' has too few axes for \"{term}\"")
+            raise ValueError(f'einsum "{equation}": \'{tensor.name}\' has too few axes for "{term}"')
         longest = max(longest, n)
         result.append(term.replace("...", "".join(spare[:n][::-1])))
     return result, output.replace("...", "".join(spare[:longest][::-1]))
@@ -89,13 +91,15 @@ def _check(equation: str, terms: list[str], output: str, tensors: list[Tensor]) 
             continue
         if len(static) != len(term):
             raise ValueError(
-                f"einsum \"{equation}\": \"{term}\" has {len(term)} axes, '{tensor.name}' has {len(static)}"
+                f'einsum "{equation}": "{term}" has {len(term)} axes, \'{tensor.name}\' has {len(static)}'
             )
         for c, d in zip(term, static, strict=True):
             if d is None or d == 1:
                 continue
             if sizes.setdefault(c, d) != d:
-                raise ValueError(f'einsum "{equation}": axis {c} is {sizes[c]} in one tensor and {d} in another')
+                raise ValueError(
+                    f'einsum "{equation}": axis {c} is {sizes[c]} in one tensor and {d} in another'
+                )
 
 
 def _joint(a: str, b: str, others: list[str], output: str) -> str:

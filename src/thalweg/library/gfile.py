@@ -35,7 +35,9 @@ def _local(path: Any) -> str:
     if text.startswith("file://"):
         return text[7:]
     if "://" in text:
-        raise errors.UnimplementedError(None, None, f"File system scheme of '{text}' is not built: local files only")
+        raise errors.UnimplementedError(
+            None, None, f"File system scheme of '{text}' is not built: local files only"
+        )
     return text
 
 
@@ -63,7 +65,7 @@ class GFile:
         if self._file is None:
             with _errors(self._name):
                 text = None if "b" in self._mode else "utf-8"
-                self._file = open(_local(self._name), self._mode, encoding=text)
+                self._file = open(_local(self._name), self._mode, encoding=text)  # noqa: SIM115 - closed by close()
         return self._file
 
     def read(self, n: int = -1) -> Any:

@@ -27,14 +27,19 @@ _FILES = {
 
 def _read_idx(train_dir: str, name: str) -> np.ndarray:
     """An IDX file as an array of uint8. NotFoundError, DataLossError."""
-    for path, opener in ((os.path.join(train_dir, name + ".gz"), gzip.open), (os.path.join(train_dir, name), open)):
+    for path, opener in (
+        (os.path.join(train_dir, name + ".gz"), gzip.open),
+        (os.path.join(train_dir, name), open),
+    ):
         if os.path.exists(path):
             with opener(path, "rb") as f:
                 data = f.read()
             break
     else:
         raise errors.NotFoundError(
-            None, None, f"{name}(.gz) is not in '{train_dir}': put MNIST's four files there (nothing is downloaded)"
+            None,
+            None,
+            f"{name}(.gz) is not in '{train_dir}': put MNIST's four files there (nothing is downloaded)",
         )
     if len(data) < 4 or data[:3] != b"\x00\x00\x08":
         raise errors.DataLossError(None, None, f"{path} is not an IDX file of bytes")
@@ -99,7 +104,9 @@ class DataSet:
         order = self._random.permutation(self.num_examples)
         self._images, self._labels = self._images[order], self._labels[order]
 
-    def next_batch(self, batch_size: int, fake_data: bool = False, shuffle: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    def next_batch(
+        self, batch_size: int, fake_data: bool = False, shuffle: bool = True
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The next images and labels; from one epoch into the next where they end."""
         del fake_data
         if self._at == 0 and self._epochs == 0 and shuffle:

@@ -10,7 +10,7 @@ from thalweg.graph.emitter import emit
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
-    """The function of an op: tf.raw_ops.MatMul(a=..., b=..., transpose_a=...). AttributeError names near ones."""
+    """The function of an op: tf.raw_ops.MatMul(a=..., b=..., transpose_a=...). Else AttributeError."""
     if name.startswith("_"):
         raise AttributeError(name)
     record = registry.find(name)

@@ -191,8 +191,9 @@ class VariableScope:
         self._take_late_defaults(arguments)
         if arguments["partitioner"] is None:
             raise ValueError("No partitioner was specified")
+        full_name = self._full_name(name).rstrip("/")
         with name_scope(None):
-            return var_store.get_partitioned(self._full_name(name), reuse=self._reuse, **arguments)
+            return var_store.get_partitioned(full_name, reuse=self._reuse, **arguments)
 
     def _take_defaults(self, arguments: dict[str, Any]) -> None:
         for key in ("regularizer", "caching_device", "partitioner", "use_resource"):

@@ -57,7 +57,9 @@ def assert_equal_graph_def(actual: Any, expected: Any, checkpoint_v2: bool = Fal
     a = {n.name: text_format.MessageToString(n) for n in actual.node}
     b = {n.name: text_format.MessageToString(n) for n in expected.node}
     if a.keys() != b.keys():
-        raise AssertionError(f"only in actual: {sorted(a.keys() - b.keys())}; only expected: {sorted(b.keys() - a.keys())}")
+        raise AssertionError(
+            f"only in actual: {sorted(a.keys() - b.keys())}; only expected: {sorted(b.keys() - a.keys())}"
+        )
     for name, text in a.items():
         if text != b[name]:
             raise AssertionError(f"node '{name}' differs:\n{text}\nexpected:\n{b[name]}")
@@ -87,14 +89,18 @@ class TestCase(unittest.TestCase):
         return path
 
     @contextlib.contextmanager
-    def session(self, graph: Any = None, config: Any = None, use_gpu: bool = False, force_gpu: bool = False) -> Iterator[Any]:
+    def session(
+        self, graph: Any = None, config: Any = None, use_gpu: bool = False, force_gpu: bool = False
+    ) -> Iterator[Any]:
         """A new session, default for the block, closed after it."""
         del use_gpu, force_gpu
         with Session(graph=graph, config=config) as session:
             yield session
 
     @contextlib.contextmanager
-    def cached_session(self, graph: Any = None, config: Any = None, use_gpu: bool = False, force_gpu: bool = False) -> Iterator[Any]:
+    def cached_session(
+        self, graph: Any = None, config: Any = None, use_gpu: bool = False, force_gpu: bool = False
+    ) -> Iterator[Any]:
         """The test's one session, kept until the test ends."""
         del use_gpu, force_gpu
         if self._cached_session is None:
@@ -102,7 +108,9 @@ class TestCase(unittest.TestCase):
         with self._cached_session.graph.as_default(), self._cached_session.as_default():
             yield self._cached_session
 
-    def test_session(self, graph: Any = None, config: Any = None, use_gpu: bool = False, force_gpu: bool = False) -> Any:
+    def test_session(
+        self, graph: Any = None, config: Any = None, use_gpu: bool = False, force_gpu: bool = False
+    ) -> Any:
         """As `session` where a graph or config is given, else as `cached_session` (TF 1.x's rule)."""
         if graph is not None or config is not None:
             return self.session(graph, config, use_gpu, force_gpu)
@@ -125,7 +133,9 @@ class TestCase(unittest.TestCase):
             return a
         return np.asarray(a) if not isinstance(a, Mapping) else a
 
-    def assertAllClose(self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None) -> None:
+    def assertAllClose(
+        self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None
+    ) -> None:
         """Two nests of arrays agree within tolerances; NaN equals NaN."""
         if isinstance(a, Mapping):
             self.assertEqual(set(a), set(b), msg)
@@ -177,7 +187,9 @@ class TestCase(unittest.TestCase):
 
     def assertNear(self, f1: float, f2: float, err: float, msg: str | None = None) -> None:
         """Two numbers differ by at most err."""
-        self.assertTrue(f1 == f2 or abs(f1 - f2) <= err, f"{f1} != {f2} +/- {err}{f' ({msg})' if msg else ''}")
+        self.assertTrue(
+            f1 == f2 or abs(f1 - f2) <= err, f"{f1} != {f2} +/- {err}{f' ({msg})' if msg else ''}"
+        )
 
     def assertArrayNear(self, farray1: Any, farray2: Any, err: float, msg: str | None = None) -> None:
         """Two lists of numbers differ by at most err each."""
@@ -195,14 +207,18 @@ class TestCase(unittest.TestCase):
 
     def assertDTypeEqual(self, target: Any, expected_dtype: Any) -> None:
         """A value's element type."""
-        self.assertEqual(self._value(target).dtype, np.dtype(getattr(expected_dtype, "as_numpy_dtype", expected_dtype)))
+        self.assertEqual(
+            self._value(target).dtype, np.dtype(getattr(expected_dtype, "as_numpy_dtype", expected_dtype))
+        )
 
     def assertAllInRange(self, target: Any, lower_bound: float, upper_bound: float) -> None:
         """Every element is between the bounds."""
         value = self._value(target)
         self.assertTrue(bool(np.all((value >= lower_bound) & (value <= upper_bound))))
 
-    def assertProtoEquals(self, expected_message_maybe_ascii: Any, message: Any, msg: str | None = None) -> None:
+    def assertProtoEquals(
+        self, expected_message_maybe_ascii: Any, message: Any, msg: str | None = None
+    ) -> None:
         """Two messages are the same; the first may be text."""
         expected = expected_message_maybe_ascii
         if isinstance(expected, str):
@@ -211,7 +227,9 @@ class TestCase(unittest.TestCase):
 
     def assertStartsWith(self, actual: str, expected_start: str, msg: str | None = None) -> None:
         """A text begins so."""
-        self.assertTrue(actual.startswith(expected_start), msg or f"{actual!r} does not start with {expected_start!r}")
+        self.assertTrue(
+            actual.startswith(expected_start), msg or f"{actual!r} does not start with {expected_start!r}"
+        )
 
     @contextlib.contextmanager
     def assertRaisesOpError(self, expected_err_re_or_predicate: Any) -> Iterator[None]:
@@ -220,7 +238,9 @@ class TestCase(unittest.TestCase):
             yield
 
     @contextlib.contextmanager
-    def assertRaisesWithPredicateMatch(self, exception_type: type[BaseException], predicate: Any) -> Iterator[None]:
+    def assertRaisesWithPredicateMatch(
+        self, exception_type: type[BaseException], predicate: Any
+    ) -> Iterator[None]:
         """The block raises this exception, which satisfies a predicate or matches a regular expression."""
         if isinstance(predicate, str):
             with self.assertRaisesRegex(exception_type, predicate):

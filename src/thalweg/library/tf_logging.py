@@ -11,7 +11,7 @@ DEBUG, INFO, WARN, ERROR, FATAL = logging.DEBUG, logging.INFO, logging.WARNING, 
 _counts: dict[Any, int] = {}
 
 
-class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]
+class _Stderr(logging.StreamHandler):
     """Writes to the stderr of the moment (tests replace it)."""
 
     def __init__(self) -> None:

@@ -15,6 +15,7 @@ takes 2.)
 
 import functools
 import math
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -30,11 +31,11 @@ def _wide(formula):
     """Runs `formula` in float32 for 16-bit floats."""
 
     @functools.wraps(formula)
-    def run(*args, **attributes):
+    def run(*args: Any, **attributes: Any) -> Any:
         arrays = [a for a in args if hasattr(a, "dtype")]
         dtype = arrays[0].dtype
         if jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize == 2:
-            args = [lax.convert_element_type(a, np.float32) if hasattr(a, "dtype") else a for a in args]
+            args = tuple(lax.convert_element_type(a, np.float32) if hasattr(a, "dtype") else a for a in args)
             return lax.convert_element_type(formula(*args, **attributes), dtype)
         return formula(*args, **attributes)
 
@@ -273,7 +274,7 @@ def depthwise_conv2d(
         )
     rows, cols = spans
     p = _padded(_to_nhwc(x, data_format), spans)
-    total = None
+    total: Any = None
     for i, j in _taps(spans):
         seen = _shifted(_shifted(p, 1, rows, i), 2, cols, j)
         tap = seen[..., None] * filter[i, j] if multiplier > 1 else seen * filter[i, j, :, 0]

@@ -75,7 +75,7 @@ def pads_of(rank, padding, explicit_paddings, axes):
 
 def span(size, window, stride, padding, pad=(0, 0), dilation=1, what="window"):
     """The Span of one axis of known size; SAME puts the odd element of padding at the end."""
-    out = output_size(size, window, stride, padding, *pad, dilation, what)
+    out = output_size(size, window, stride, padding, pad[0], pad[1], dilation, what)
     low, high = pad
     if padding == "SAME":
         total = max((out - 1) * stride + (window - 1) * dilation + 1 - size, 0)
@@ -153,7 +153,7 @@ def conv_output_shape(
     pads = pads_of(rank, padding, explicit_paddings, spatial)
     for axis, window, pad in zip(spatial, filter_shape[:-2], pads, strict=True):
         out[axis] = output_size(
-            input_shape[axis], window, strides[axis], padding, *pad, dilations[axis], "filter"
+            input_shape[axis], window, strides[axis], padding, pad[0], pad[1], dilations[axis], "filter"
         )
     return tuple(out)
 

@@ -245,7 +245,7 @@ def _product(emit: Emitter, x: Tensor) -> Tensor:
         axes = emit("Range", 0, emit.rank(x), 1, name="range")
     else:
         axes = emit.constant(np.arange(len(x._shape), dtype=np.int32))
-    return emit("Prod", x, axes)  # type: ignore[no-any-return]
+    return emit("Prod", x, axes)
 
 
 def _extreme_gradient(emit: Emitter, op: Operation, dy: Tensor) -> list[Any]:

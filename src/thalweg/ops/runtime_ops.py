@@ -44,7 +44,7 @@ cluster = define_op(
     "_Cluster",
     inputs="args: Tin",
     outputs="results: Tout",
-    attrs="Tin: list(type), Tout: list(type), body: func, device: string = ''",
+    attrs="Tin: list(type), Tout: list(type), body: func",
     shape=_unknown_shapes,
     kernel=Kernel(Kind.CLUSTER, lambda: None),
     stateful=True,

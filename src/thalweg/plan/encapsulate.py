@@ -53,14 +53,14 @@ def encapsulate(graph: Graph, marks: Marks) -> None:
         controls = dict.fromkeys(
             c for op in (*members, *face.constants) for c in op._control_inputs if c not in inside
         )
+        results = tuple(t._dtype.base_dtype for t in face.results)
         attrs = {
             "Tin": tuple(t._dtype.base_dtype for t in inputs),
-            "Tout": tuple(t._dtype.base_dtype for t in face.results),
+            "Tout": results,
             "body": body,
-            "device": members[0]._device,
         }
         op = raw_node(
-            graph, record, f"_cluster_{number}", inputs, attrs, attrs["Tout"], list(controls), members[0]
+            graph, record, f"_cluster_{number}", inputs, attrs, results, list(controls), members[0]
         )
         for new, old in zip(op._outputs, face.results, strict=True):
             new._shape = old._shape

@@ -46,7 +46,7 @@ def _choose(op: Operation, asked: str, devices: Sequence[str], soft: bool) -> st
     raise InvalidArgumentError(
         None,
         op,
-        f"Cannot assign a device for operation {op._name} ({op.type}): it asks for '{asked}', which matches none "
-        f"of the devices there are: {', '.join(devices)}. Ask for one of them"
+        f"Cannot assign a device for operation {op._name} ({op.type}): it asks for '{asked}', which matches "
+        f"none of the devices there are: {', '.join(devices)}. Ask for one of them"
         + ("." if soft else ", or set ConfigProto.allow_soft_placement."),
     )

@@ -126,12 +126,14 @@ class ClusterRunner:
             name = note.split("'")[1] if "'" in note else ""
             op = next((o for o in self.body.nodes if o._name == name), op)
         text = f"{op.type} '{op._name}': {error}"
-        kind = errors.UnimplementedError if isinstance(error, NotImplementedError) else errors.InvalidArgumentError
+        kind = (
+            errors.UnimplementedError
+            if isinstance(error, NotImplementedError)
+            else errors.InvalidArgumentError
+        )
         return kind(None, op, text)
 
-    def _finish(
-        self, outputs: list[Any], writes: Any, arrays: list[Any], static: list[Any]
-    ) -> list[Any]:
+    def _finish(self, outputs: list[Any], writes: Any, arrays: list[Any], static: list[Any]) -> list[Any]:
         n = self.n_results
         for i, variable in enumerate(writes):
             variable.value = outputs[n + i]
@@ -145,7 +147,8 @@ class ClusterRunner:
 
     def _fail(self, ok: np.ndarray, values: list[Any], arrays: list[Any], static: list[Any]) -> None:
         """Raises for the first condition that doesn't hold."""
-        specs = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arrays]
+        struct: Any = jax.ShapeDtypeStruct
+        specs = [struct(a.shape, a.dtype) for a in arrays]
         with jax.enable_x64(True):
             checks = body_checks(self.body, [np.asarray(v) for v in static], specs)
         at = 0

@@ -112,7 +112,9 @@ class ExecutableStore:
     ) -> Compiled:
         """The executable of a body for these static values and input specs."""
         content = _content(body, static_values)
-        key = (content, specs, donate, device) if _is_ours(body) else (id(body), content, specs, donate, device)
+        key = (
+            (content, specs, donate, device) if _is_ours(body) else (id(body), content, specs, donate, device)
+        )
         while True:
             with self._lock:
                 found = self._found.get(key)
@@ -187,7 +189,7 @@ def _background() -> ThreadPoolExecutor:
 
 @functools.cache
 def _kernel_sources() -> bytes:
-    """A digest of the code that kernels are made of: what was compiled from other kernels must not be found."""
+    """A digest of the code of kernels: what was compiled from other kernels must not be found."""
     h = hashlib.blake2b(digest_size=20)
     for package in ("ops", "kernel"):
         folder = importlib.resources.files("thalweg").joinpath(package)

@@ -112,7 +112,8 @@ class Program:
         only = self.instructions[0]
         direct = only.inputs == list(range(n_feeds)) and not only.runner.body.static_args
         results = [slot - only.first_output for slot, _ in self.results]
-        return only if direct and results == list(range(len(results))) else None
+        in_order = results == list(range(len(only.op._outputs)))
+        return only if direct and in_order else None
 
     def run(self, feeds: Sequence[Any], step: Step) -> list[Any]:
         """Runs a step. feeds: one np.ndarray (or jax.Array) per feed, of the right dtype. Returns one

@@ -1,7 +1,7 @@
 """What the executor runs: one instruction per node outside clusters and per cluster.
 
 An instruction takes its inputs from slots of the step's value list and puts its outputs into others.
-Values in slots: jax.Array, np.ndarray (object arrays hold bytes), or a Variable for references and handles.
+Values in slots: jax.Array, np.ndarray (object arrays hold bytes), or a Handle for references and resources.
 """
 
 from __future__ import annotations
@@ -210,7 +210,9 @@ class RunAsync(Instruction):
 
     def start(self, values: list[Any], step: Step) -> Future[Any]:
         """Starts the kernel; the future's result is what a stateful kernel would return."""
-        arrays = [np.asarray(values[i]) if isinstance(values[i], jax.Array) else values[i] for i in self.inputs]
+        arrays = [
+            np.asarray(values[i]) if isinstance(values[i], jax.Array) else values[i] for i in self.inputs
+        ]
         grouped = group_inputs(self.definition, self.op._attrs, arrays)
         attrs = kernel_attrs(self.kernel.fn_attrs, self.op._attrs)
         future: Future[Any] = self.kernel.fn(KernelContext(self.op, step, self.worker), *grouped, **attrs)

@@ -66,7 +66,7 @@ def _label(op: Operation) -> str:
 
 
 def partition_graph(plan: Plan) -> Any:
-    """The plan's graph as a GraphDef: after pruning and rewriting, each node with its cluster as `_cluster`."""
+    """The plan's graph as a GraphDef, pruned and rewritten; a node's cluster is its attribute `_cluster`."""
     message = graph_pb2.GraphDef()
     for op in plan.graph._ops:
         if op.type != "_Cluster":

@@ -126,7 +126,7 @@ tf.assert_rank(u, 2)
 tf.Assert(tf.reduce_all(b), [i])
 tf.Assert(tf.reduce_all(b), [x], name="check")
 tf.random_crop(x, [1, 2], seed=1)
-tf.nn.sparse_softmax_cross_entropy_with_logits(labels=u, logits=u)
+tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.to_int32(u), logits=u)
 tf.nn.embedding_lookup([tab, u], ids)
 tf.losses.mean_squared_error(x, y, weights=v)
 tf.nn.nce_loss(tab, tf.zeros([4]), tf.expand_dims(lab, 1), tf.ones([2, 2]), 2, 4)
@@ -206,6 +206,8 @@ _UNUSED = "TensorFlow makes constants that nothing uses"
 _NO_GUARD = "an Assert is one node here, not a cond round one (and TensorFlow makes each constant twice)"
 _15 = "1.15's structure"
 DIFFERENT = {
+    "r = tf.nn.embedding_lookup_sparse(tab, tf.SparseTensor([[0, 0], [1, 1]], [1, 2], [2, 2]), tf.SparseTensor([[0, 0], [1, 1]], [1., 2.], [2, 2]))": _15,
+    "r = tf.nn.safe_embedding_lookup_sparse(tab, tf.SparseTensor([[0, 0], [2, 1]], [1, 2], [3, 2]))": _15,
     'tf.nn.depthwise_conv2d(img, ker, [1, 1, 1, 1], "SAME")': _UNUSED,
     'tf.nn.depthwise_conv2d(img, ker, [1, 1, 1, 1], "VALID", rate=[2, 2])': _UNUSED,
     'tf.nn.separable_conv2d(img, ker, tf.ones([1, 1, 6, 4]), [1, 1, 1, 1], "SAME")': _UNUSED,
@@ -234,6 +236,7 @@ DIFFERENT = {
     "tf.Assert(tf.reduce_all(b), [i])": _NO_GUARD,
     'tf.Assert(tf.reduce_all(b), [x], name="check")': _NO_GUARD,
     "tf.random_crop(x, [1, 2], seed=1)": _NO_GUARD,
-    "tf.nn.sparse_softmax_cross_entropy_with_logits(labels=u, logits=u)": _NO_GUARD,
+    "tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.to_int32(u), logits=u)": _NO_GUARD,
+    "r = tf.nn.embedding_lookup_sparse(tab, tf.SparseTensor([[0, 0], [1, 1]], [1, 2], [2, 2]), None, combiner=\"sum\")": _15,
     "tf.losses.mean_squared_error(x, y, weights=v)": "the check of shapes is four nodes, not two conds",
 }

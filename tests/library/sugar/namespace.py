@@ -11,15 +11,8 @@ from thalweg.base.errors import InvalidArgumentError
 from thalweg.graph import convert
 from thalweg.graph.composite import IndexedSlices, SparseTensor
 
-TOP = (
-    "framework grouping math_ops elementwise_ops casting reduction_ops sequence_ops segment_ops matrix_ops einsum_ops clip_ops "
-    "array_ops fill_ops joining_ops gathering_ops slicing random_ops random_seed check_ops linalg_ops "
-    "debug_ops script_ops sparse_ops variables counting_ops"
-).split()
-NN = (
-    "activations nn_ops convolution_ops pooling_ops normalization_ops cross_entropy embedding_ops "
-    "candidate_sampling math_ops clip_ops array_ops reduction_ops dropout_ops"
-).split()
+TOP = ["framework", "grouping", "math_ops", "elementwise_ops", "casting", "reduction_ops", "sequence_ops", "segment_ops", "matrix_ops", "einsum_ops", "clip_ops", "array_ops", "fill_ops", "joining_ops", "gathering_ops", "slicing", "random_ops", "random_seed", "check_ops", "linalg_ops", "debug_ops", "script_ops", "sparse_ops", "variables", "counting_ops"]
+NN = ["activations", "nn_ops", "convolution_ops", "pooling_ops", "normalization_ops", "cross_entropy", "embedding_ops", "candidate_sampling", "math_ops", "clip_ops", "array_ops", "reduction_ops", "dropout_ops"]
 
 
 class Namespace:
@@ -56,5 +49,5 @@ tf = Namespace(
     newaxis=None,
     IndexedSlices=IndexedSlices,
     SparseTensor=SparseTensor,
-    **{name: getattr(dtypes, name) for name in "float32 float64 int32 int64 bool string uint8 int8 complex64 bfloat16 float16 int16 complex128 uint32".split()},
+    **{name: getattr(dtypes, name) for name in ["float32", "float64", "int32", "int64", "bool", "string", "uint8", "int8", "complex64", "bfloat16", "float16", "int16", "complex128", "uint32"]},
 )

@@ -6,7 +6,15 @@ from thalweg.graph import registry
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation
 from thalweg.graph.shape_context import constant_value
-from thalweg.graph.subgraph import bypass_control, raw_node, remove_op, rename, replace_uses, sweep, topological_order
+from thalweg.graph.subgraph import (
+    bypass_control,
+    raw_node,
+    remove_op,
+    rename,
+    replace_uses,
+    sweep,
+    topological_order,
+)
 from thalweg.kernel.convention import Kind
 
 

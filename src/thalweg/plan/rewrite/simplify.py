@@ -46,7 +46,7 @@ def _passes_on(op: Operation) -> bool:
         known = source._shape is not None and None not in source._shape
         return known and source._shape == op._outputs[0]._shape
     if op.type == "Cast":
-        return op._attrs["SrcT"] == op._attrs["DstT"]
+        return bool(op._attrs["SrcT"] == op._attrs["DstT"])
     if op.type == "Transpose":
         perm = constant_value(op._inputs[1])
         return perm is not None and list(perm) == list(range(perm.size))
