@@ -328,3 +328,26 @@ def test_resource_gather_nd() -> None:
         np.testing.assert_array_equal(session.run(got), [5, 1])
         (grad,) = gradients(got, [v])
         np.testing.assert_array_equal(session.run(grad), [[0, 1, 0], [0, 0, 1]])
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_assignment_to_slices(use_resource: bool) -> None:
+    import thalweg as tf
+
+    start = np.arange(12, dtype=np.float32).reshape(3, 4)
+    with tf.Graph().as_default(), tf.Session() as sess:
+        v = tf.Variable(start, use_resource=use_resource)
+        cases = [
+            (v[1:].assign(np.full((2, 4), 7, np.float32)), np.s_[1:], 7.0),
+            (v[::-1, 1].assign([1.0, 2.0, 3.0]), np.s_[::-1, 1], [1.0, 2.0, 3.0]),
+            (v[0, ...].assign(np.zeros(4, np.float32)), np.s_[0, ...], 0.0),
+            (v[:, -3:-1].assign(np.ones((3, 2), np.float32)), np.s_[:, -3:-1], 1.0),
+        ]
+        for op, index, value in cases:
+            sess.run(tf.global_variables_initializer())
+            sess.run(op)
+            want = start.copy()
+            want[index] = value
+            np.testing.assert_array_equal(sess.run(v), want)
+        with pytest.raises(ValueError, match="Dimension"):
+            v[1:].assign(np.ones((3, 4), np.float32))

@@ -7,6 +7,7 @@ make nodes; `tf.raw_ops` is the same door by keyword.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from thalweg.base.dtypes import DType
 from thalweg.base.errors import InvalidArgumentError
 from thalweg.graph import registry
 from thalweg.graph.convert import constant_node, convert_to_tensor, get_default_graph, to_array
+from thalweg.graph.graph import Graph
 from thalweg.graph.opdef import ArgDef, AttrDef, OpDef
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.shape_context import constant_value
@@ -47,7 +49,7 @@ class Emitter:
             if arg.name not in keywords:
                 raise TypeError(f"{op_type} is missing its input '{arg.name}'")
             values.append(keywords.pop(arg.name))
-        graph = get_default_graph()
+        graph = _graph_of(values)
         base = name or op_type
         if all(type(v) is Tensor for v in values):
             attrs: dict[str, Any] = {}
@@ -55,7 +57,8 @@ class Emitter:
             refs = [t for a, t in zip(args, tensors, strict=True) if a.is_ref]
         else:
             attrs = {k: keywords[k] for k in definition.inferred_attrs if k in keywords}
-            with graph.name_scope(base) as scope:
+            inside = nullcontext() if graph is get_default_graph() else graph.as_default()
+            with inside, graph.name_scope(base) as scope:
                 tensors, refs = _convert_inputs(definition, values, attrs)
             base = scope
         _complete_attrs(definition, attrs, keywords, base)
@@ -106,6 +109,21 @@ class Emitter:
 
 
 emit = Emitter()
+
+
+def _graph_of(values: list[Any]) -> Graph:
+    """The graph of the first input that has one, else the default graph, as TensorFlow 1.x."""
+    for value in values:
+        if type(value) is Tensor:
+            return value._op._graph
+        if isinstance(value, list | tuple):
+            for item in value:
+                if type(item) is Tensor:
+                    return item._op._graph
+        elif isinstance(getattr(value, "graph", None), Graph):
+            graph: Graph = value.graph
+            return graph
+    return get_default_graph()
 
 
 def pack_outputs(op: Operation) -> Any:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from thalweg.base.dtypes import DType
+from thalweg.base.errors import UnimplementedError
 from thalweg.base.shape import Shape
 from thalweg.graph import opdef
 
@@ -108,11 +109,11 @@ def define_op(
 
 
 def lookup(name: str) -> OpRecord:
-    """The record of an op type. KeyError-free: raises ValueError naming near matches."""
+    """The record of an op type. UnimplementedError where there is none, naming what comes near."""
     try:
         return _records[name]
     except KeyError:
-        raise ValueError(f"Op type not registered '{name}'{_near(name)}") from None
+        raise UnimplementedError(None, None, f"the op {name} is not built in thalweg yet{_near(name)}") from None
 
 
 def find(name: str) -> OpRecord | None:

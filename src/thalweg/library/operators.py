@@ -11,7 +11,7 @@ from typing import Any
 
 from thalweg.base import dtypes
 from thalweg.graph.composite import SparseTensor
-from thalweg.graph.convert import convert_to_tensor
+from thalweg.graph.convert import convert_to_tensor, get_default_graph
 from thalweg.graph.emitter import emit
 from thalweg.graph.operation import Tensor
 from thalweg.library import math_ops
@@ -76,6 +76,9 @@ def _left(function: BinaryFn, name: str) -> BinaryFn:
     """x.__op__(y)."""
 
     def operator(x: Tensor, y: Any) -> Any:
+        if x.graph is not get_default_graph():
+            with x.graph.as_default():
+                return operator(x, y)
         if isinstance(y, Tensor) and name != "xor":  # one of several nodes: the scope is for them
             return function(x, y, name=name)
         if isinstance(y, SparseTensor):
@@ -97,7 +100,7 @@ def _right(function: BinaryFn, name: str) -> BinaryFn:
     """y.__rop__(x): x is not a tensor."""
 
     def operator(y: Tensor, x: Any) -> Any:
-        with scope(None, name) as named:
+        with y.graph.as_default(), scope(None, name) as named:
             x = convert_to_tensor(x, y.dtype.base_dtype, name="x")
             return function(x, y, name=named)
 
