@@ -1,5 +1,6 @@
 """tf.compat: strings and bytes, and types by kind."""
 
+import thalweg as v1
 from thalweg.library.compat import (
     as_bytes,
     as_str,
@@ -28,4 +29,5 @@ __all__ = [
     "integral_types",
     "path_to_str",
     "real_types",
+    "v1",
 ]

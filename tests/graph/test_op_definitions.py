@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 from typing import Any
-
-import json
 
 import pytest
 

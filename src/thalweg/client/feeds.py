@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
@@ -9,21 +10,18 @@ import numpy as np
 
 from thalweg.base import dtypes
 from thalweg.base import shape as shapes
-from thalweg.graph.composite import SparseTensor
+from thalweg.graph.composite import IndexedSlices, SparseTensor
 from thalweg.graph.convert import to_array
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Tensor
 
 
 def expand_feeds(graph: Graph, feed_dict: Any) -> dict[Tensor, Any]:
-    """feed_dict with every key a tensor of the graph: names, variables and sparse tensors resolved."""
+    """feed_dict with every key a tensor of the graph: names, variables, sparse tensors and nests resolved."""
+    if not isinstance(feed_dict, Mapping):
+        raise TypeError(f"feed_dict must be a dictionary from tensors to values, but got {feed_dict!r}")
     result: dict[Tensor, Any] = {}
-    for key, value in feed_dict.items():
-        if isinstance(key, SparseTensor):
-            result.update(zip((key.indices, key.values, key.dense_shape), value, strict=True))
-            continue
-        if isinstance(key, tuple):
-            raise TypeError(f"The feed_dict key {key!r} can't be a tuple")
+    for key, value in _pairs(feed_dict):
         try:
             tensor = graph.as_graph_element(key, allow_operation=False)
         except (TypeError, ValueError, KeyError) as e:
@@ -33,6 +31,28 @@ def expand_feeds(graph: Graph, feed_dict: Any) -> dict[Tensor, Any]:
             raise ValueError(f"Tensor {tensor.name} may not be fed.")
         result[tensor] = value
     return result
+
+
+def _pairs(feed_dict: Any) -> Iterator[tuple[Any, Any]]:
+    """Single keys with their values: a tuple as key takes a tuple of values, a composite its parts."""
+    for key, value in feed_dict.items():
+        if isinstance(key, SparseTensor):
+            parts: tuple[Any, ...] = (key.indices, key.values, key.dense_shape)
+        elif isinstance(key, IndexedSlices):
+            # an IndexedSlicesValue is (values, indices, dense_shape), also where the shape isn't known
+            parts = (key.values, key.indices)
+            if key.dense_shape is not None:
+                parts = (*parts, key.dense_shape)
+            elif isinstance(value, tuple) and len(value) == 3 and value[2] is None:
+                value = value[:2]
+        elif isinstance(key, tuple):
+            parts = key
+        else:
+            yield key, value
+            continue
+        if not isinstance(value, list | tuple) or len(value) != len(parts):
+            raise ValueError(f"The feed_dict key {key!r} takes {len(parts)} values, but got {_show(value)}")
+        yield from _pairs(dict(zip(parts, value, strict=True)))
 
 
 class Feeder:

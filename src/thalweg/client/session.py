@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -47,6 +48,10 @@ class _Call:
         self.mutations = mutations
 
 
+#: the sessions of this process, for reset
+_local_sessions: weakref.WeakSet[BaseSession] = weakref.WeakSet()
+
+
 class BaseSession:
     """What Session and InteractiveSession share."""
 
@@ -67,6 +72,7 @@ class BaseSession:
         self._timeout_ms = config.operation_timeout_in_ms if config is not None else 0
         self._calls: dict[Any, _Call] = {}
         self._growth = _Growth(self._graph)
+        _local_sessions.add(self)
 
     @property
     def graph(self) -> Graph:
@@ -317,12 +323,11 @@ class Session(BaseSession):
 
     @staticmethod
     def reset(target: str, containers: Sequence[str] | None = None, config: Any = None) -> None:
-        """Clears containers of a server. A local session owns its state: there is nothing to clear."""
+        """Empties the named containers (all of them where none is named) of the sessions in this process."""
         if target:
             raise errors.UnimplementedError(None, None, f"reset of {target!r}: servers are not built yet")
-        raise errors.UnimplementedError(
-            None, None, "Session.reset needs a target: a local session owns its state"
-        )
+        for session in list(_local_sessions):
+            session._master.worker.resources.clear(containers or ())
 
 
 class InteractiveSession(BaseSession):

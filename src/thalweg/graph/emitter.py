@@ -6,6 +6,7 @@ make nodes; `tf.raw_ops` is the same door by keyword.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -30,8 +31,8 @@ class Emitter:
     def __call__(self, op_type: str, *inputs: Any, name: str | None = None, **keywords: Any) -> Any:
         """Adds a node of `op_type`; inputs by position or by keyword, attributes by keyword.
 
-        Returns the output tensor; a list for a list output; a tuple for several outputs; the Operation
-        where there is none. Errors: TypeError (dtypes), ValueError (shapes, attribute values).
+        Returns the output tensor; a list for a list output; a named tuple for several outputs; the
+        Operation where there is none. Errors: TypeError (dtypes), ValueError (shapes, attribute values).
         """
         return pack_outputs(self.operation(op_type, *inputs, name=name, **keywords))
 
@@ -129,8 +130,8 @@ def _graph_of(values: list[Any]) -> Graph:
 def pack_outputs(op: Operation) -> Any:
     """An operation's outputs in the form that TensorFlow's Python functions return."""
     args = op._record.definition.outputs
-    if not args:
-        return op
+    if not op._outputs:
+        return op  # also where a list of outputs is empty
     if len(args) == 1 and not args[0].is_list:
         return op._outputs[0]
     packed: list[Any] = []
@@ -144,7 +145,19 @@ def pack_outputs(op: Operation) -> Any:
         else:
             packed.append(op._outputs[at])
             at += 1
-    return packed[0] if len(packed) == 1 else tuple(packed)
+    return packed[0] if len(packed) == 1 else _output_tuple(op._record.definition)(*packed)
+
+
+def _output_tuple(definition: OpDef) -> type[tuple[Any, ...]]:
+    """The named tuple of an op's outputs: `tf.unique(x).idx`."""
+    made = _OUTPUT_TUPLES.get(definition.name)
+    if made is None:
+        made = namedtuple(definition.name.lstrip("_"), [a.name for a in definition.outputs])
+        _OUTPUT_TUPLES[definition.name] = made
+    return made
+
+
+_OUTPUT_TUPLES: dict[str, type[tuple[Any, ...]]] = {}
 
 
 def _take_tensors(definition: OpDef, values: list[Tensor], attrs: dict[str, Any]) -> list[Tensor]:

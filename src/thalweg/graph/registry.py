@@ -113,7 +113,8 @@ def lookup(name: str) -> OpRecord:
     try:
         return _records[name]
     except KeyError:
-        raise UnimplementedError(None, None, f"the op {name} is not built in thalweg yet{_near(name)}") from None
+        text = f"the op {name} is not built in thalweg yet{_near(name)}"
+        raise UnimplementedError(None, None, text) from None
 
 
 def find(name: str) -> OpRecord | None:

@@ -32,6 +32,8 @@ def missing(module: str) -> Callable[[str], Any]:
         hint = f"; what comes near: {', '.join(near)}" if near else ""
         if path in _tensorflow_names() or any(n.startswith(path + ".") for n in _tensorflow_names()):
             raise AttributeError(f"tf.{path} of TensorFlow 1.x is not built in thalweg yet{hint}")
+        if path.partition(".")[0] in ("contrib", "keras", "estimator"):
+            raise AttributeError(f"tf.{path} of TensorFlow 1.x is not part of thalweg{hint}")
         raise AttributeError(f"module '{module}' has no attribute '{name}' (nor has TensorFlow 1.15){hint}")
 
     return __getattr__

@@ -87,7 +87,7 @@ def _placeholder_kernel(context: Any, *, dtype: np.dtype, shape: Shape) -> None:
         context.op,
         f"You must feed a value for placeholder tensor '{name}' with dtype "
         f"{context.op._outputs[0].dtype.name} and shape {shapes.format_shape(shape)}: "
-        f"pass feed_dict={{{name}: ...}} to run",
+        f"pass feed_dict={{'{name}:0': ...}} to run",
     )
 
 
@@ -101,12 +101,19 @@ placeholder = define_op(
     doc="A tensor that must be fed.",
 )
 
+
+def _default_shape(c: ShapeContext) -> list[Shape]:
+    declared: Shape = c.attr("shape")
+    shapes.merge(c.shape(0), declared)
+    return [declared]  # not the merged shape: what is fed may differ from the default
+
+
 placeholder_with_default = define_op(
     "PlaceholderWithDefault",
     inputs="input: dtype",
     outputs="output: dtype",
     attrs="dtype: type, shape: shape",
-    shape=_placeholder_shape,
+    shape=_default_shape,
     kernel=traceable(lambda x: x),
     gradient=lambda emit, op, dy: [dy],
     doc="A tensor that may be fed; its input where it is not.",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from thalweg.base.errors import InvalidArgumentError
 from thalweg.graph import registry
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.subgraph import ancestors, copy_op, raw_node
+from thalweg.kernel.trace_names import input_names
 from thalweg.plan.state import VARIABLE_OPS
 
 
@@ -43,6 +45,8 @@ def prune(
         inputs: list[Tensor] = []
         for i, t in enumerate(op._inputs):
             if t in copies:
+                if t in fed and t._dtype.is_ref_dtype:
+                    _require_no_reference(op, i)
                 inputs.append(copies[t])
             else:
                 back_edges.append((op, i, t))
@@ -68,6 +72,18 @@ def prune(
             copies[fetch] = read._outputs[0]
         raw_node(new, retval, f"_retval_{fetch._op._name}_{fetch._index}_{i}", [copies[fetch]],
                  {"T": base, "index": i}, [])
-    for target in targets:
-        new._targets.append(ops[target])
+    new._targets.extend(ops[t] for t in targets if t in ops)  # a fed placeholder has nothing to run
     return new
+
+
+def _require_no_reference(op: Operation, i: int) -> None:
+    """InvalidArgumentError where an input that is fed must be a variable: a value can't be updated."""
+    references = {arg.name for arg in op._record.definition.inputs if arg.is_ref}
+    name = input_names(op)[i]
+    if name in references:
+        raise InvalidArgumentError(
+            None,
+            op,
+            f"{op.type} '{op.name}': its input '{name}' is the variable '{op._inputs[i].name}', for which a "
+            "value is fed: what is fed can't be updated. Leave the feed out, or fetch what only reads it",
+        )
