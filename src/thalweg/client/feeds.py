@@ -55,6 +55,11 @@ def _pairs(feed_dict: Any) -> Iterator[tuple[Any, Any]]:
         yield from _pairs(dict(zip(parts, value, strict=True)))
 
 
+def is_composite_key(key: Any) -> bool:
+    """Whether a key of a feed_dict stands for several tensors."""
+    return isinstance(key, SparseTensor | IndexedSlices | tuple)
+
+
 class Feeder:
     """Converts and checks what is fed for one tensor; what it has seen last is checked fastest."""
 

@@ -15,7 +15,7 @@ from typing import Any
 from tensorboard.compat.proto import config_pb2
 
 from thalweg.base import errors, origin
-from thalweg.client.feeds import Feeder, expand_feeds
+from thalweg.client.feeds import Feeder, expand_feeds, is_composite_key
 from thalweg.client.fetches import FetchPlan
 from thalweg.graph import operation
 from thalweg.graph.convert import get_default_graph
@@ -37,14 +37,21 @@ GROWTH_RUNS = 30
 
 
 class _Call:
-    """A signature, ready to run: its program, a converter per feed, and how results are put together."""
+    """A signature, ready to run: its program, a converter per feed, and how results are put together.
 
-    __slots__ = ("feeders", "mutations", "program", "rebuild")
+    direct: every key of the feed_dict stands for one tensor, none for a tensor that another one stands for.
+    mutations: the graph's, before it was planned.
+    """
 
-    def __init__(self, program: Program, feeders: list[Feeder], rebuild: Any, mutations: int) -> None:
+    __slots__ = ("direct", "feeders", "mutations", "program", "rebuild")
+
+    def __init__(
+        self, program: Program, feeders: list[Feeder], rebuild: Any, direct: bool, mutations: int
+    ) -> None:
         self.program = program
         self.feeders = feeders
         self.rebuild = rebuild
+        self.direct = direct
         self.mutations = mutations
 
 
@@ -97,6 +104,7 @@ class BaseSession:
         """Ends the steps under way with CancelledError; frees what the session holds."""
         self._master.close()
         self._calls.clear()
+        self._master.worker.resources.clear()
 
     def as_default(self) -> Any:
         """A context manager that makes this the default session of the thread."""
@@ -111,11 +119,18 @@ class BaseSession:
         Errors: tf.errors.* from the graph; ValueError, TypeError for bad fetches and feeds; RuntimeError on
         a closed session.
         """
-        call = self._calls.get(key) if (key := _key(fetches, feed_dict)) is not None else None
+        key: Any = None
+        try:
+            key = (_structure(fetches), tuple(feed_dict) if feed_dict else None)
+            call = self._calls.get(key)
+        except TypeError:  # something in it can't be hashed, or is wrong
+            key = call = None
         if call is None or call.mutations != self._graph._mutations:
             call, feed_dict = self._prepare(fetches, feed_dict)
             if key is not None and not self._master.closed:
                 self._calls[key] = call
+        elif not call.direct:
+            feed_dict = expand_feeds(self._graph, feed_dict)
         values = (
             [feeder(value) for feeder, value in zip(call.feeders, feed_dict.values(), strict=True)]
             if feed_dict
@@ -161,6 +176,7 @@ class BaseSession:
                 "The Session graph is empty. Add operations to the graph before calling run()."
             )
         self._growth.look()
+        mutations = self._graph._mutations
         feeds = expand_feeds(self._graph, feed_dict or {})
         plan = FetchPlan(self._graph, fetches)
         tensors = list(feeds)
@@ -169,7 +185,8 @@ class BaseSession:
         except errors.OpError as e:
             raise self._in_users_terms(e) from e.__cause__
         feeders = [Feeder(t) for t in tensors]
-        return _Call(program, feeders, plan.rebuild, self._graph._mutations), feeds
+        direct = len(feeds) == len(feed_dict or ()) and not any(map(is_composite_key, feed_dict or ()))
+        return _Call(program, feeders, plan.rebuild, direct, mutations), feeds
 
     def _in_users_terms(self, error: errors.OpError) -> errors.OpError:
         """The error, with its operation looked up in the user's graph (plans work on copies)."""
@@ -177,7 +194,7 @@ class BaseSession:
         if op is not None and getattr(op, "graph", None) is not self._graph:
             mine = self._graph._by_name.get(op.name)
             if mine is not None:
-                return type(error)(None, mine, error.message)
+                return type(error)(None, mine, error.message, error.error_code)
         return error
 
     def make_callable(
@@ -188,9 +205,11 @@ class BaseSession:
         accept_options: it also takes `options` and `run_metadata`.
         """
         feed_list = list(feed_list or [])
+        if any(map(is_composite_key, feed_list)):
+            raise ValueError("feed_list takes tensors only: for a sparse tensor give its three parts")
         tensors = list(expand_feeds(self._graph, dict.fromkeys(feed_list)))
         if len(tensors) != len(feed_list):
-            raise ValueError("feed_list holds a tensor twice, or a sparse tensor")
+            raise ValueError("feed_list holds a tensor twice")
         call, _ = self._prepare(fetches, dict.fromkeys(tensors))
         feeders, rebuild = call.feeders, call.rebuild
 
@@ -246,22 +265,16 @@ class _Growth:
         )  # fmt: skip
 
 
-def _key(fetches: Any, feed_dict: Any) -> Any:
-    """A cache key for the structure of a call, or None where it has none cheaply."""
+def _structure(fetches: Any) -> Any:
+    """A fetch structure as a value to look up by: different where results are put together differently."""
     kind = type(fetches)
-    if kind is list or kind is tuple:
-        fetches = (kind, *fetches)
-    elif not (kind is Tensor or kind is Operation or kind is str):
-        try:
-            hash(fetches)
-        except TypeError:
-            return None
-    key = (fetches, tuple(feed_dict)) if feed_dict else (fetches, None)
-    try:
-        hash(key)
-    except TypeError:
-        return None
-    return key
+    if kind is Tensor or kind is Operation:
+        return fetches
+    if kind is list or isinstance(fetches, tuple):
+        return (kind, *map(_structure, fetches))
+    if isinstance(fetches, dict):
+        return (kind, tuple(fetches), *map(_structure, fetches.values()))
+    return fetches
 
 
 def plan_options(config: Any) -> PlanOptions:

@@ -28,6 +28,8 @@ def get_default_graph() -> Graph:
     """The thread's default graph: the innermost `as_default`, else the process's global graph."""
     global _global_default_graph
     top = scope_stacks.default_stack.top()
+    if top is None:
+        top = _global_default_graph
     if top is not None:
         return top  # type: ignore[no-any-return]
     with _global_lock:
@@ -186,20 +188,22 @@ def _first_dtype(value: Any) -> DType | None:
     return None
 
 
-def to_array(value: Any, dtype: DType | None = None, allow_broadcast_from: Any = None) -> np.ndarray:
+def to_array(value: Any, dtype: DType | None = None) -> np.ndarray:
     """A NumPy array of the element type that TensorFlow gives a Python value.
 
-    Python floats become float32 and integers int32 (int64 where they don't fit); NumPy values keep their
-    type; bytes and str become an object array of bytes.
-    Errors: TypeError where the elements are not of `dtype` (floats for an integer type, None anywhere),
-    ValueError for ragged lists.
+    Python floats become float32 and integers int32 (int64 where they don't fit), NumPy scalars in lists too;
+    NumPy arrays keep their type; bytes and str become an object array of bytes.
+    Errors: TypeError where the elements are not of `dtype` (floats for an integer type, None in a list),
+    ValueError for None, for ragged lists, and for integers that `dtype` can't hold.
     """
+    if value is None:
+        raise ValueError("None values not supported.")
     if dtype is not None and dtype.base_dtype == dtypes.string:
         return _string_array(value)
     if isinstance(value, np.ndarray | np.generic):
         array = np.asarray(value)
         if array.dtype.kind in "USO":
-            return _string_array(value)
+            return _string_array(value) if dtype is None else _object_array(value, array, dtype)
         if dtype is not None and array.dtype != dtype.as_numpy_dtype:
             _check_cast(array, dtype, value)
             return array.astype(dtype.as_numpy_dtype)
@@ -226,9 +230,9 @@ def _object_array(value: Any, array: np.ndarray, dtype: DType | None) -> np.ndar
     if dtype is None and array.size and all(isinstance(v, bytes | str) for v in array.flat):
         return _string_array(value)
     if array.size and any(v is None for v in array.flat):
-        if array.ndim == 0:
-            raise ValueError("None values not supported.")
         raise TypeError(f"None values not supported: {value!r}")
+    if dtype is not None and (dtype.is_floating or dtype.is_complex) and all(type(v) is int for v in array.flat):
+        return array.astype(np.float64).astype(dtype.as_numpy_dtype)  # integers beyond 64 bits
     try:
         flat = np.array([np.asarray(v) for v in array.flat])
     except ValueError:
@@ -256,16 +260,22 @@ def _default_type(value: Any, array: np.ndarray) -> np.ndarray:
 
 
 def _holds_numpy(value: Any) -> bool:
+    """Whether a value is a NumPy scalar, or lists of NumPy arrays (scalars in lists count as Python's)."""
+    if isinstance(value, np.generic):
+        return True
     while isinstance(value, list | tuple) and value:
         value = value[0]
-    return isinstance(value, np.ndarray | np.generic)
+    return isinstance(value, np.ndarray)
 
 
 _KIND_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
 
 
 def _check_cast(array: np.ndarray, dtype: DType, value: Any) -> None:
-    """TypeError where a value would lose its nature: floats as integers, numbers as booleans."""
+    """TypeError where a value would lose its nature: floats as integers, numbers as booleans.
+
+    Booleans are 0 and 1 where numbers are wanted.
+    """
     target = np.dtype(dtype.as_numpy_dtype)
     if array.dtype == target or array.size == 0:
         return
@@ -273,7 +283,7 @@ def _check_cast(array: np.ndarray, dtype: DType, value: Any) -> None:
     target_kind = "f" if dtype.is_floating else target.kind
     target_rank = _KIND_RANK.get(target_kind, 2)
     numpy_given = isinstance(value, np.ndarray | np.generic)
-    bad = source_rank > target_rank or (target_rank == 0) != (source_rank == 0)
+    bad = source_rank > target_rank
     if bad and not numpy_given:
         shown = value if np.ndim(value) == 0 else list(np.ravel(np.asarray(value))[:3])
         raise TypeError(f"Expected {dtype.name}, but got {shown!r} of type '{type(value).__name__}'.")

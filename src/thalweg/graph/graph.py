@@ -22,7 +22,6 @@ from thalweg.graph.shape_context import infer_shapes
 
 _VALID_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 _VALID_SCOPE = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
-_VALID_BARE = re.compile(r"^[A-Za-z0-9_.\\/>-]+$")
 
 #: what version of TensorFlow's graph semantics the graphs are written in
 PRODUCER_VERSION = 1882
@@ -88,12 +87,13 @@ class Graph:
             if name.endswith("/"):
                 unique = name[:-1]
                 if not _VALID_NAME.match(unique) and not unique.startswith("_"):
-                    raise ValueError(f"'{unique}' is not a valid node name")
+                    raise _bad_name(unique, "node")
                 if unique in self._by_name:
                     raise ValueError(f"Duplicate node name in graph: '{unique}'")
+                self._names_in_use.setdefault(unique.lower(), 1)
             else:
-                if not _VALID_NAME.match(name):
-                    raise ValueError(f"'{name}' is not a valid node name")
+                if not (_VALID_SCOPE if scopes.name else _VALID_NAME).match(name):
+                    raise _bad_name(name, "node")
                 unique = self.unique_name(name)
             op = Operation(
                 self,
@@ -312,12 +312,10 @@ class Graph:
             name = name.decode()
         if not name:
             return ""
-        if name.endswith("/"):
-            return name[:-1]
         stack = self._scopes.get().name
         if not (_VALID_SCOPE if stack else _VALID_NAME).match(name):
-            raise ValueError(f"'{name}' is not a valid scope name")
-        return self.unique_name(name)
+            raise _bad_name(name, "scope")
+        return name[:-1] if name.endswith("/") else self.unique_name(name)
 
     def get_name_scope(self) -> str:
         """The current name scope, without its "/"."""
@@ -524,6 +522,13 @@ class Graph:
     def is_fetchable(self, element: Any) -> bool:
         """Whether the tensor or operation may be fetched."""
         return getattr(element, "_op", element) not in self._unfetchable
+
+
+def _bad_name(name: str, what: str) -> ValueError:
+    return ValueError(
+        f"'{name}' is not a valid {what} name: it takes letters, digits and . _ / > - \\, and begins with a "
+        "letter, a digit or '.' (inside a name scope, with any of them)"
+    )
 
 
 def _device_function(device: Any) -> Callable[[Operation], str | None]:

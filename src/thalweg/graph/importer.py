@@ -155,10 +155,10 @@ class _Import:
                 tensor = inputs[0]
             inputs.append(tensor)
         controls = [self._control(i[1:]) for i in node.input if i.startswith("^")]
+        name = self.scope + node.name
+        name = node.name if name in self.graph._by_name else name + "/"  # made unique only where it is taken
         with self.graph.device(node.device) if node.device else nullcontext():
-            op = self.graph.add_node(
-                record, inputs, attrs, self.scope + node.name + "/", control_inputs=controls
-            )
+            op = self.graph.add_node(record, inputs, attrs, name, control_inputs=controls)
         self.ops[node.name] = op
         self.later.extend((op, *b) for b in back)
 

@@ -60,7 +60,7 @@ class OpDef:
     """The definition of one type of operation."""
 
     __slots__ = (
-        "_args_of_attr",
+        "_input_names",
         "allows_uninitialized_input",
         "attr_by_name",
         "attrs",
@@ -99,6 +99,7 @@ class OpDef:
             inferred.update(a for a in (arg.type_attr, arg.number_attr, arg.type_list_attr) if a)
         #: attributes whose values follow from the inputs
         self.inferred_attrs = frozenset(inferred)
+        self._input_names = None if any(a.is_list for a in inputs) else [a.name for a in inputs]
 
     def __repr__(self) -> str:
         return f"<OpDef {self.name}>"
@@ -110,6 +111,20 @@ class OpDef:
     def input_dtypes(self, attrs: dict[str, Any]) -> list[DType]:
         """The dtype of every input tensor, for these attribute values."""
         return expand_dtypes(self.inputs, attrs)
+
+    def input_names(self, attrs: dict[str, Any]) -> list[str]:
+        """The argument's name for every input tensor, numbered ("values.0") in lists. Not to be changed."""
+        if self._input_names is not None:
+            return self._input_names
+        names: list[str] = []
+        for arg in self.inputs:
+            if arg.number_attr is not None:
+                names.extend(f"{arg.name}.{i}" for i in range(attrs[arg.number_attr]))
+            elif arg.type_list_attr is not None:
+                names.extend(f"{arg.name}.{i}" for i in range(len(attrs[arg.type_list_attr])))
+            else:
+                names.append(arg.name)
+        return names
 
 
 def expand_dtypes(args: tuple[ArgDef, ...], attrs: dict[str, Any]) -> list[DType]:

@@ -383,7 +383,7 @@ class Operation:
             if op not in self._control_inputs:
                 self._control_inputs.append(op)
                 op._control_outputs.append(self)
-        self._graph._mutated()
+                self._graph._mutated()
 
     def _update_input(self, index: int, tensor: Tensor) -> None:
         """Puts another tensor in place of an input. The caller keeps types right."""

@@ -90,11 +90,12 @@ class DefaultStack(threading.local):
         try:
             yield item
         finally:
-            if self.stack:
-                if self.stack[-1] is not item and self.enforce_nesting:
-                    raise AssertionError(f"Nesting violated for default stack of {type(item)} objects")
-                if item in self.stack:
-                    self.stack.remove(item)
+            if self.stack and self.stack[-1] is item:
+                self.stack.pop()
+            elif self.stack and self.enforce_nesting:
+                raise AssertionError(f"Nesting violated for default stack of {type(item)} objects")
+            elif item in self.stack:
+                self.stack.remove(item)
 
 
 default_stack = DefaultStack()

@@ -102,30 +102,14 @@ def infer_shapes(op: Operation) -> None:
 
 
 def _explain(op: Operation, message: str) -> str:
-    names = _input_names(op)
     lines = [f"{op.type} '{op._name}': {message}"]
     if op._inputs:
-        lines.append(
-            "  "
-            + ", ".join(
-                f"{n} = '{t.name}' {shapes.format_shape(t._shape)}"
-                for n, t in list(zip(names, op._inputs, strict=False))[:8]
-            )
-        )
+        names = op._record.definition.input_names(op._attrs)
+        shown = [
+            f"{n} = '{t.name}' {shapes.format_shape(t._shape)}" for n, t in zip(names, op._inputs, strict=True)
+        ]
+        lines.append("  " + ", ".join(shown[:8]))
     return "\n".join(lines)
-
-
-def _input_names(op: Operation) -> list[str]:
-    """The argument name of every input, lists numbered."""
-    result: list[str] = []
-    for arg in op._record.definition.inputs:
-        if arg.number_attr is not None:
-            result.extend(f"{arg.name}[{i}]" for i in range(op._attrs[arg.number_attr]))
-        elif arg.type_list_attr is not None:
-            result.extend(f"{arg.name}[{i}]" for i in range(len(op._attrs[arg.type_list_attr])))
-        else:
-            result.append(arg.name)
-    return result
 
 
 def constant_value(tensor: Tensor) -> np.ndarray | None:
@@ -133,42 +117,70 @@ def constant_value(tensor: Tensor) -> np.ndarray | None:
 
     Computed by the ops' own host kernels and remembered. Callers must not change the array.
     """
-    value = tensor._value
-    if value is _UNKNOWN:
-        value = tensor._value = _fold(tensor)
-    return value  # type: ignore[no-any-return]
+    if tensor._value is _UNKNOWN:
+        stack = [tensor]  # not by recursion: a loop in the user's program makes long chains
+        while stack:
+            first = _settle(stack[-1])
+            if first is None:
+                stack.pop()
+            else:
+                stack.append(first)
+    return tensor._value  # type: ignore[no-any-return]
 
 
-def _fold(tensor: Tensor) -> np.ndarray | None:
+def _settle(tensor: Tensor) -> Tensor | None:
+    """Finds a tensor's value out, or returns the input whose value must be found out first."""
     op = tensor._op
+    value = None
     if op.type == "Const":
-        value: np.ndarray = op._attrs["value"]
-        return value
-    if op._record.shape_value is not None and tensor._dtype.is_integer:
-        # Shape, Size, Rank ...: known from static shapes alone
-        known = _shape_value(tensor)
-        if shapes.is_fully_defined(known) and tensor._shape is not None and len(tensor._shape) <= 1:
-            return np.array(known, tensor._dtype.as_numpy_dtype).reshape((-1,) * len(tensor._shape))
+        value = op._attrs["value"]
+    elif (known := _from_shapes(tensor)) is not None:
+        value = known
+    elif _foldable(op):
+        for t in op._inputs:
+            if t._value is _UNKNOWN:
+                return t
+            if t._value is None:
+                break
+        else:
+            value = _computed(tensor)
+    tensor._value = value
+    return None
+
+
+def _from_shapes(tensor: Tensor) -> np.ndarray | None:
+    """The value of Shape, Size, Rank ..., where static shapes alone tell it."""
+    shape = tensor._shape
+    if tensor._op._record.shape_value is None or shape is None or len(shape) > 1:
+        return None
+    if not tensor._dtype.is_integer:
+        return None
+    known = _shape_value(tensor)
+    if not shapes.is_fully_defined(known):
+        return None
+    return np.array(known, tensor._dtype.as_numpy_dtype).reshape((-1,) * len(shape))
+
+
+def _foldable(op: Operation) -> bool:
+    """Whether the host can compute the node's outputs from its inputs' values, and they are small."""
     kernel = op._record.kernel
     if kernel is None or getattr(kernel, "fold", None) is None or op._record.definition.is_stateful:
-        return None
-    if not op._inputs or any(not _small(t) for t in (*op._inputs, *op._outputs)):
-        return None
-    values = []
-    for t in op._inputs:
-        v = constant_value(t)
-        if v is None:
-            return None
-        values.append(v)
+        return False
+    return bool(op._inputs) and all(map(_small, op._inputs)) and all(map(_small, op._outputs))
+
+
+def _computed(tensor: Tensor) -> np.ndarray | None:
+    """The value that the op's host kernel gives; the node's other outputs get theirs too."""
+    op = tensor._op
     try:
-        results = kernel.fold(op._record.definition, values, op._attrs)
+        results = op._record.kernel.fold(op._record.definition, [t._value for t in op._inputs], op._attrs)
     except Exception:  # a bad value is reported when the node runs, or by its shape function
         return None
     if results is None:
         return None
     for output, result in zip(op._outputs, results, strict=True):
         output._value = np.asarray(result)
-    return np.asarray(results[tensor._index])
+    return tensor._value  # type: ignore[no-any-return]
 
 
 def _small(tensor: Tensor) -> bool:

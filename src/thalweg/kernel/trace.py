@@ -84,8 +84,8 @@ def _interpret(body: Body, static_values: Sequence[np.ndarray], arrays: Sequence
     for op in body.nodes:
         checks.set_op(op)
         try:
-            if op.type in _REGROUPED and op._outputs[0]._dtype.is_floating:
-                _keep_grouping(op, env, with_constant)
+            if op._outputs and op._outputs[0]._dtype.is_floating:
+                _keep_as_written(op, env, with_constant)
             _run_node(op, env, state, body.state_of.get(op, {}))
         except Exception as e:
             e.add_note(f"while tracing {op.type} '{op.name}'")
@@ -100,8 +100,41 @@ def _interpret(body: Body, static_values: Sequence[np.ndarray], arrays: Sequence
 _REGROUPED = frozenset(("Add", "AddV2", "Sub", "Mul", "Div", "RealDiv"))
 
 
+#: XLA looks through these for operands to regroup
+_REARRANGING = frozenset(("ExpandDims", "Identity", "Reshape", "ReverseV2", "Squeeze", "StopGradient", "Transpose"))
+#: XLA merges an op with operands of these types, which changes where floats overflow: log(exp(x)) becomes x,
+#: exp(x) * exp(y) becomes exp(x + y), x / y / z becomes x / (y * z), sqrt(x * x) becomes abs(x)
+_MERGED: dict[str, frozenset[str]] = {
+    "Log": frozenset(("Exp", "Pow")),
+    "Pow": frozenset(("Exp", "Pow")),
+    "Mul": frozenset(("Exp",)),
+    "Div": frozenset(("Div", "RealDiv")),
+    "RealDiv": frozenset(("Div", "RealDiv")),
+    "Sqrt": frozenset(("Mul", "Square")),
+}
+
+
+def _keep_as_written(op: Operation, env: dict[Tensor, Any], with_constant: set[Tensor]) -> None:
+    """Makes XLA compute floats as the program wrote them."""
+    merged = _MERGED.get(op.type)
+    if merged is not None:
+        for t in set(op._inputs):
+            if _source(t).type in merged and not isinstance(env[t], np.ndarray | np.generic):
+                env[t] = lax.optimization_barrier(env[t])  # type: ignore[no-untyped-call]
+    if op.type in _REGROUPED:
+        _keep_grouping(op, env, with_constant)
+    elif op.type in _REARRANGING and op._inputs[0] in with_constant:
+        with_constant.add(op._outputs[0])
+
+
+def _source(t: Tensor) -> Operation:
+    while t._op.type in _REARRANGING:
+        t = t._op._inputs[0]
+    return t._op
+
+
 def _keep_grouping(op: Operation, env: dict[Tensor, Any], with_constant: set[Tensor]) -> None:
-    """Makes XLA compute floats in the order that the program wrote: a small constant must not be lost."""
+    """Keeps the order in which constants are added or multiplied: a small one must not be lost."""
     known = [isinstance(env.get(t), np.ndarray | np.generic) for t in op._inputs]
     if known.count(True) != 1:
         return

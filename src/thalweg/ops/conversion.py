@@ -48,6 +48,9 @@ def _cast(x: Any, *, DstT: np.dtype, Truncate: bool) -> Any:
         x = lax.real(x)
     if DstT == np.bool_:
         return lax.ne(x, lax.full_like(x, 0))
+    if x.dtype == np.bool_ and DstT.kind not in "iu":
+        # a plain conversion lets XLA turn mask * y into select(mask, y, 0), which loses NaN and infinity
+        return lax.select(x, lax.full_like(x, 1, DstT), lax.full_like(x, 0, DstT))
     between = _through(DstT)
     if is_float(x) and between is not None:
         x = lax.convert_element_type(x, between)

@@ -76,10 +76,11 @@ def _sparse_cross_entropy(features: Any, labels: Any) -> Any:
             f"logits must be [batch, classes] and labels [batch], got {features.shape} and {labels.shape}"
         )
     classes = features.shape[1]
-    inside = jnp.logical_and(labels >= 0, labels < classes)
+    xp: Any = np if isinstance(labels, np.ndarray) else jnp
+    inside = xp.logical_and(labels >= 0, labels < classes)
     if labels.shape[0]:
-        first = jnp.argmin(inside)
-        checks.require(jnp.all(inside), lambda label: _label_message(label, classes), labels[first])
+        first = xp.argmin(inside)
+        checks.require(xp.all(inside), lambda label: _label_message(label, classes), labels[first])
     return _sparse_cross_entropy_of(features, labels)
 
 

@@ -23,57 +23,70 @@ def prune(
     placeholder goes. Targets keep their names.
     """
     fed = set(feeds)
-    roots = [t._op for t in fetches if t not in fed] + list(targets)
-    keep = ancestors(roots, lambda t: t in fed)
+    keep = ancestors([t._op for t in fetches if t not in fed] + list(targets), lambda t: t in fed)
     new = Graph()
+    copies = _arguments(new, feeds)
+    ops = _copy_nodes(new, keep, fed, copies)
+    _add_results(new, fetches, fed, copies)
+    new._targets.extend(ops[t] for t in targets if t in ops)  # a fed placeholder has nothing to run
+    return new
+
+
+def _arguments(new: Graph, feeds: Sequence[Tensor]) -> dict[Tensor, Tensor]:
+    """Adds an _Arg node for every feed; returns which tensor stands for which."""
+    record = registry.lookup("_Arg")
     copies: dict[Tensor, Tensor] = {}
-    arg_record = registry.lookup("_Arg")
     for i, feed in enumerate(feeds):
         base = feed._dtype.base_dtype
-        arg = raw_node(
-            new, arg_record, f"_arg_{feed._op._name}_{feed._index}", [], {"T": base, "index": i}, [base],
-            made_from=feed._op,
-        )
+        name = f"_arg_{feed._op._name}_{feed._index}"
+        arg = raw_node(new, record, name, [], {"T": base, "index": i}, [base], made_from=feed._op)
         arg._outputs[0]._shape = feed._shape
         copies[feed] = arg._outputs[0]
+    return copies
+
+
+def _copy_nodes(
+    new: Graph, keep: Sequence[Operation], fed: set[Tensor], copies: dict[Tensor, Tensor]
+) -> dict[Operation, Operation]:
+    """Adds copies of the nodes to keep, in order of creation; extends `copies` by their outputs."""
     ops: dict[Operation, Operation] = {}
-    back_edges: list[tuple[Operation, int, Tensor]] = []
-    kept = set(keep)
+    later: list[tuple[Operation, int, Tensor]] = []  # inputs from nodes that were made after their consumer
     for op in keep:
         if op.type == "Placeholder" and op._outputs[0] in fed:
             continue
         inputs: list[Tensor] = []
         for i, t in enumerate(op._inputs):
-            if t in copies:
-                if t in fed and t._dtype.is_ref_dtype:
-                    _require_no_reference(op, i)
-                inputs.append(copies[t])
-            else:
-                back_edges.append((op, i, t))
-                inputs.append(inputs[0])
+            if t not in copies:
+                later.append((op, i, t))
+                continue
+            if t in fed and t._dtype.is_ref_dtype:
+                _require_no_reference(op, i)
+            inputs.append(copies[t])
         controls = [ops[c] for c in op._control_inputs if c in ops]
         copy = ops[op] = copy_op(new, op, inputs, controls)
         for old, fresh in zip(op._outputs, copy._outputs, strict=True):
             copies.setdefault(old, fresh)
-    for op, i, t in back_edges:
-        ops[op]._update_input(i, copies[t])
+    for op, i, t in later:
+        ops[op]._inputs.insert(i, copies[t])
+        copies[t]._consumers.append(ops[op])
     for op, copy in ops.items():
-        if len(copy._control_inputs) != len(op._control_inputs):
-            copy._add_control_inputs(ops[c] for c in op._control_inputs if c in kept and c in ops)
-    retval = registry.lookup("_Retval")
+        copy._add_control_inputs(ops[c] for c in op._control_inputs if c._id > op._id and c in ops)
+    return ops
+
+
+def _add_results(
+    new: Graph, fetches: Sequence[Tensor], fed: set[Tensor], copies: dict[Tensor, Tensor]
+) -> None:
+    """Adds a _Retval node for every fetch; what is fetched of a variable is a value, read by an Identity."""
+    record, identity = registry.lookup("_Retval"), registry.lookup("Identity")
     for i, fetch in enumerate(fetches):
-        base = fetch._dtype.base_dtype
-        if fetch._dtype.is_ref_dtype and fetch._op.type in VARIABLE_OPS and fetch not in fed:
-            read = raw_node(
-                new, registry.lookup("Identity"), f"_read_{fetch._op._name}", [copies[fetch]], {"T": base},
-                [base], made_from=fetch._op,
-            )
-            read._outputs[0]._shape = fetch._shape
-            copies[fetch] = read._outputs[0]
-        raw_node(new, retval, f"_retval_{fetch._op._name}_{fetch._index}_{i}", [copies[fetch]],
-                 {"T": base, "index": i}, [])
-    new._targets.extend(ops[t] for t in targets if t in ops)  # a fed placeholder has nothing to run
-    return new
+        base, op = fetch._dtype.base_dtype, fetch._op
+        result = copies[fetch]
+        if fetch._dtype.is_ref_dtype and op.type in VARIABLE_OPS and fetch not in fed:
+            read = raw_node(new, identity, f"_read_{op._name}", [result], {"T": base}, [base], made_from=op)
+            result = read._outputs[0]
+            result._shape = fetch._shape
+        raw_node(new, record, f"_retval_{op._name}_{fetch._index}_{i}", [result], {"T": base, "index": i}, [])
 
 
 def _require_no_reference(op: Operation, i: int) -> None:
