@@ -27,6 +27,7 @@ PROGRAMS = (
     "cold_start",
     "first_steps",
     "concurrent_steps",
+    "queue_throughput",
     "embedding_sparse",
     "scale",
 )
@@ -56,6 +57,10 @@ TARGETS = (
     ("scale", "run_10000_us", "tensorflow", 0.2),
     ("concurrent_steps", "small_4_threads_steps_per_s", "tensorflow", 1.0),
     ("concurrent_steps", "medium_4_threads_steps_per_s", "tensorflow", 1.0),
+    ("queue_throughput", "fifo_examples_per_s", "tensorflow", 1.0),
+    ("queue_throughput", "shuffle_examples_per_s", "tensorflow", 1.0),
+    ("queue_throughput", "enqueue_many_examples_per_s", "tensorflow", 1.0),
+    ("queue_throughput", "raw_put_get_us", "tensorflow", 1.0),
     ("embedding_sparse", "sgd_steps_per_s", "tensorflow", 1.0),
     ("embedding_sparse", "adagrad_steps_per_s", "tensorflow", 1.0),
 )

@@ -33,6 +33,7 @@ from thalweg import (
     math,
     nest,
     nn,
+    queue,
     random,
     raw_ops,
     sparse,
@@ -171,11 +172,17 @@ from thalweg.library.clip_ops import (
     global_norm,
     norm,
 )
+from thalweg.library.cond_ops import case, cond, switch_case
 from thalweg.library.counting_ops import (
     bincount,
     confusion_matrix,
     histogram_fixed_width,
     histogram_fixed_width_bins,
+)
+from thalweg.library.data_flow import (
+    ConditionalAccumulator,
+    ConditionalAccumulatorBase,
+    SparseConditionalAccumulator,
 )
 from thalweg.library.debug_ops import Print, add_check_numerics_ops, check_numerics, verify_tensor_all_finite
 from thalweg.library.einsum_ops import einsum
@@ -268,6 +275,7 @@ from thalweg.library.framework import (
     placeholder_with_default,
 )
 from thalweg.library.framework import NoGradient as no_gradient
+from thalweg.library.functional_ops import foldl, foldr, map_fn, scan
 from thalweg.library.gathering_ops import (
     argsort,
     batch_gather,
@@ -375,6 +383,7 @@ from thalweg.library.partitioners import (
     min_max_variable_partitioner,
     variable_axis_size_partitioner,
 )
+from thalweg.library.queues import FIFOQueue, PaddingFIFOQueue, PriorityQueue, QueueBase, RandomShuffleQueue
 from thalweg.library.random_ops import (
     multinomial,
     random_crop,
@@ -452,6 +461,7 @@ from thalweg.library.state_ops import (
     scatter_update,
 )
 from thalweg.library.template import make_template
+from thalweg.library.tensor_array import TensorArray
 from thalweg.library.variable_base import (
     Variable,
     VariableAggregation,
@@ -486,6 +496,7 @@ from thalweg.library.variables import (
     trainable_variables,
     variables_initializer,
 )
+from thalweg.library.while_ops import while_loop
 from thalweg.version import COMPILER_VERSION, GIT_VERSION, GRAPH_DEF_VERSION, VERSION
 
 __getattr__ = missing(__name__)
@@ -501,10 +512,13 @@ __all__ = [
     "AggregationMethod",
     "Assert",
     "AttrValue",
+    "ConditionalAccumulator",
+    "ConditionalAccumulatorBase",
     "ConfigProto",
     "DType",
     "DeviceSpec",
     "Dimension",
+    "FIFOQueue",
     "GPUOptions",
     "Graph",
     "GraphDef",
@@ -519,14 +533,20 @@ __all__ = [
     "OpError",
     "Operation",
     "OptimizerOptions",
+    "PaddingFIFOQueue",
     "Print",
+    "PriorityQueue",
+    "QueueBase",
+    "RandomShuffleQueue",
     "RegisterGradient",
     "RunMetadata",
     "RunOptions",
     "Session",
+    "SparseConditionalAccumulator",
     "SparseTensor",
     "SparseTensorValue",
     "Tensor",
+    "TensorArray",
     "TensorShape",
     "UnconnectedGradients",
     "Variable",
@@ -592,6 +612,7 @@ __all__ = [
     "broadcast_dynamic_shape",
     "broadcast_static_shape",
     "broadcast_to",
+    "case",
     "cast",
     "ceil",
     "check_numerics",
@@ -606,6 +627,7 @@ __all__ = [
     "complex64",
     "complex128",
     "concat",
+    "cond",
     "confusion_matrix",
     "conj",
     "constant",
@@ -671,6 +693,8 @@ __all__ = [
     "floor_div",
     "floordiv",
     "floormod",
+    "foldl",
+    "foldr",
     "gather",
     "gather_nd",
     "get_collection",
@@ -742,6 +766,7 @@ __all__ = [
     "make_template",
     "make_tensor_proto",
     "manip",
+    "map_fn",
     "math",
     "matmul",
     "matrix_band_part",
@@ -791,6 +816,7 @@ __all__ = [
     "qint16",
     "qint32",
     "qr",
+    "queue",
     "quint8",
     "quint16",
     "random",
@@ -833,6 +859,7 @@ __all__ = [
     "rsqrt",
     "saturate_cast",
     "scalar_mul",
+    "scan",
     "scatter_add",
     "scatter_div",
     "scatter_max",
@@ -890,6 +917,7 @@ __all__ = [
     "strided_slice",
     "string",
     "subtract",
+    "switch_case",
     "tan",
     "tanh",
     "tensor_scatter_add",
@@ -944,6 +972,7 @@ __all__ = [
     "version",
     "where",
     "where_v2",
+    "while_loop",
     "zeros",
     "zeros_initializer",
     "zeros_like",

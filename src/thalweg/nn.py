@@ -1,5 +1,6 @@
 """tf.nn: neural network ops. Names from thalweg.library; what each does is said there."""
 
+from thalweg import rnn_cell
 from thalweg.library.activations import (
     crelu,
     elu,
@@ -88,6 +89,8 @@ from thalweg.library.pooling_ops import (
     max_pool_with_argmax,
     pool,
 )
+from thalweg.library.rnn.dynamic import bidirectional_dynamic_rnn, dynamic_rnn, raw_rnn
+from thalweg.library.rnn.static import static_bidirectional_rnn, static_rnn, static_state_saving_rnn
 
 __getattr__ = missing(__name__)
 
@@ -102,6 +105,7 @@ __all__ = [
     "batch_norm_with_global_normalization",
     "batch_normalization",
     "bias_add",
+    "bidirectional_dynamic_rnn",
     "compute_accidental_hits",
     "conv1d",
     "conv2d",
@@ -122,6 +126,7 @@ __all__ = [
     "depthwise_conv2d_native_backprop_filter",
     "depthwise_conv2d_native_backprop_input",
     "dropout",
+    "dynamic_rnn",
     "elu",
     "embedding_lookup",
     "embedding_lookup_sparse",
@@ -147,9 +152,11 @@ __all__ = [
     "nce_loss",
     "normalize_moments",
     "pool",
+    "raw_rnn",
     "relu",
     "relu6",
     "relu_layer",
+    "rnn_cell",
     "safe_embedding_lookup_sparse",
     "sampled_softmax_loss",
     "selu",
@@ -164,6 +171,9 @@ __all__ = [
     "space_to_batch",
     "space_to_depth",
     "sparse_softmax_cross_entropy_with_logits",
+    "static_bidirectional_rnn",
+    "static_rnn",
+    "static_state_saving_rnn",
     "sufficient_statistics",
     "swish",
     "tanh",

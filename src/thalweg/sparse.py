@@ -3,6 +3,7 @@
 from thalweg.graph.composite import SparseTensor
 from thalweg.library.activations import softmax
 from thalweg.library.array_ops import expand_dims, reshape, transpose
+from thalweg.library.data_flow import SparseConditionalAccumulator
 from thalweg.library.elementwise_ops import maximum, minimum
 from thalweg.library.fill_ops import eye
 from thalweg.library.framework import placeholder
@@ -19,6 +20,7 @@ from thalweg.library.sparse_ops import sparse_dense_matmul, to_dense
 __getattr__ = missing(__name__)
 
 __all__ = [
+    "SparseConditionalAccumulator",
     "SparseTensor",
     "add",
     "concat",

@@ -1,8 +1,8 @@
-"""Records the graphs that TensorFlow builds for tests/golden/programs.py. Run where TensorFlow is installed:
+"""Records the graphs that TensorFlow builds for tests/golden/programs*.py. Run where TensorFlow is installed:
 
     python tests/golden/record_graphs.py
 
-Writes tests/golden/data/graphs.json. Nothing of thalweg is imported.
+Writes tests/golden/data/graphs*.json. Nothing of thalweg is imported.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import graph_text  # noqa: E402
-from programs import PROGRAMS  # noqa: E402
+import programs  # noqa: E402
+import programs_control_flow  # noqa: E402
 
 
 def default_of(op: str, attribute: str) -> Any:
@@ -30,12 +31,27 @@ def default_of(op: str, attribute: str) -> Any:
     return None
 
 
-def record(tf: Any, name: str) -> dict[str, Any]:
+def record(tf: Any, program: Any) -> dict[str, Any]:
     """The graph of one program."""
     with tf.Graph().as_default() as graph:
-        PROGRAMS[name](tf)
+        program(tf)
         nodes = graph_text.nodes(graph.as_graph_def(), default_of, tf.make_ndarray)
         return {"nodes": nodes, "collections": graph_text.collections(graph)}
+
+
+def write(tf: Any, found: dict[str, Any], name: str) -> None:
+    """Records programs into the data file of that name."""
+    recorded = {title: record(tf, program) for title, program in found.items()}
+    graph_text.shorten(recorded)
+    lines = []
+    for title, graph in recorded.items():
+        nodes = ",\n".join(json.dumps(n, separators=(",", ":")) for n in graph["nodes"])
+        lines.append(f'"{title}":{{"collections":{json.dumps(graph["collections"])},"nodes":[\n{nodes}]}}')
+    path = HERE / "data" / name
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    json.loads(path.read_text())
+    count = sum(len(g["nodes"]) for g in recorded.values())
+    print(f"{name}: {len(recorded)} programs, {count} nodes, {path.stat().st_size} bytes")
 
 
 def main() -> None:
@@ -43,16 +59,8 @@ def main() -> None:
 
     tf.disable_v2_behavior()
     tf.logging.set_verbosity(tf.logging.FATAL)
-    recorded = {name: record(tf, name) for name in PROGRAMS}
-    graph_text.shorten(recorded)
-    lines = []
-    for name, graph in recorded.items():
-        nodes = ",\n".join(json.dumps(n, separators=(",", ":")) for n in graph["nodes"])
-        lines.append(f'"{name}":{{"collections":{json.dumps(graph["collections"])},"nodes":[\n{nodes}]}}')
-    path = HERE / "data" / "graphs.json"
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-    json.loads(path.read_text())
-    print(f"{len(recorded)} programs, {sum(len(g['nodes']) for g in recorded.values())} nodes, {path.stat().st_size} bytes")
+    write(tf, programs.PROGRAMS, "graphs.json")
+    write(tf, programs_control_flow.PROGRAMS, "graphs_control_flow.json")
 
 
 if __name__ == "__main__":

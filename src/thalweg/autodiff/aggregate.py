@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from thalweg.autodiff.nodes import as_slices
 from thalweg.base import dtypes
 from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.emitter import emit
@@ -37,7 +38,7 @@ def aggregate(grads: Sequence[Tensor | IndexedSlices], method: int, name: str) -
         return grads[0]
     dense = [g for g in grads if isinstance(g, Tensor)]
     if len(dense) < len(grads):
-        return _aggregate_slices([_as_slices(g) for g in grads])
+        return _aggregate_slices([as_slices(g, optimize=True) for g in grads])
     graph = dense[0].graph
     if method == AggregationMethod.ADD_N:
         return _add_by_device(graph, dense)
@@ -59,15 +60,6 @@ def _add_by_device(graph: Graph, grads: Sequence[Tensor]) -> Tensor:
         with graph.colocate_with(here[0], ignore_existing=True):
             sums.append(here[0] if len(here) == 1 else emit("AddN", here))
     return sums[0] if len(sums) == 1 else emit("AddN", sums)
-
-
-def _as_slices(grad: Tensor | IndexedSlices) -> IndexedSlices:
-    """A dense gradient as slices of all its rows, so that it can join sparse ones."""
-    if isinstance(grad, IndexedSlices):
-        return grad
-    shape = emit.shape(grad)
-    rows = emit("StridedSlice", shape, [0], [1], [1], shrink_axis_mask=1, name="rows")
-    return IndexedSlices(grad, emit("Range", 0, rows, 1, name="range"), shape)
 
 
 def _aggregate_slices(grads: Sequence[IndexedSlices]) -> IndexedSlices:

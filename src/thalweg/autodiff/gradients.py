@@ -7,13 +7,16 @@ names: everything under "gradients/", what an operation's gradient builds under 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from thalweg.autodiff.aggregate import AggregationMethod, aggregate
+from thalweg.autodiff.control_flow import ControlFlowState
+from thalweg.autodiff.nodes import Grad
+from thalweg.autodiff.zeros import is_trainable, zeros_like
 from thalweg.base import dtypes
 from thalweg.base.dtypes import DType
 from thalweg.graph import registry
@@ -23,12 +26,7 @@ from thalweg.graph.emitter import emit
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.registry import NotDifferentiable
-
-Grad = Tensor | IndexedSlices
-
-_TRAINABLE = frozenset(
-    (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
-)
+from thalweg.graph.where import is_loop_exit, is_loop_switch, is_switch
 
 
 class UnconnectedGradients:
@@ -36,14 +34,6 @@ class UnconnectedGradients:
 
     NONE = "none"
     ZERO = "zero"
-
-
-def is_trainable(tensor: Tensor) -> bool:
-    """Whether gradients flow through a tensor: floating and complex types, and handles to them."""
-    dtype = tensor._dtype.base_dtype
-    if dtype == dtypes.resource:
-        return tensor._handle is None or tensor._handle[0].base_dtype in _TRAINABLE
-    return dtype in _TRAINABLE or dtype == dtypes.variant
 
 
 def gradients(
@@ -80,7 +70,7 @@ def gradients(
         for y, grad in zip(ys, _initial_gradients(ys, given, walk), strict=True):
             walk.add(y, grad)
         walk.run(ys, xs, stops)
-        return [_result(walk.total.get(x), x, unconnected_gradients) for x in xs]
+    return [_result(walk.total.get(x), x, unconnected_gradients) for x in xs]
 
 
 def _as_list(x: Any) -> list[Any]:
@@ -105,7 +95,7 @@ def _initial_gradients(ys: Sequence[Tensor], given: Sequence[Any], walk: _Walk) 
                 raise TypeError(
                     f"Gradients of complex tensors ({y}) must set grad_ys (y.dtype = {dtype.name})"
                 )
-            with walk._scopes(y._op):
+            with walk.beside(y._op):
                 shape = emit.shape(y)
                 one = emit.constant(np.ones((), dtype.as_numpy_dtype), dtype, f"grad_ys_{i}")
                 result.append(emit("Fill", shape, one))
@@ -143,7 +133,7 @@ def _result(grad: Grad | None, x: Tensor, unconnected: str) -> Grad | None:
         return grad
     if unconnected != UnconnectedGradients.ZERO:
         raise ValueError(f"Unknown value for unconnected_gradients: {unconnected!r}")
-    return emit("ZerosLike", x, name="zeros_like")
+    return zeros_like(x, optimize=True)
 
 
 class _Walk:
@@ -158,33 +148,88 @@ class _Walk:
         self.arrived: dict[Tensor, list[Grad]] = {}
         #: their sum, once the operation's turn has come
         self.total: dict[Tensor, Grad | None] = {}
+        self._loops = ControlFlowState(graph)
+        #: how many uses of an operation's outputs the walk still comes to
+        self._pending: dict[Operation, int] = {}
+        self._ready: deque[Operation] = deque()
 
     def add(self, tensor: Tensor, grad: Grad) -> None:
         """A further gradient for a tensor."""
         self.arrived.setdefault(tensor, []).append(grad)
 
+    def beside(self, op: Operation) -> AbstractContextManager[Any]:
+        """Where the nodes of op's gradient go."""
+        return self.graph.colocate_with(op) if self.colocate else nullcontext()
+
     def run(self, ys: Sequence[Tensor], xs: Sequence[Tensor], stops: Sequence[Tensor]) -> None:
         """Visits every operation between xs and ys, each after all operations that consume it."""
-        to_ops = [y._op for y in ys]
         from_ops = [x._op for x in xs]
-        pending = _pending_counts(to_ops, from_ops)
+        between = _between([y._op for y in ys], from_ops)
+        starts = [op for op in dict.fromkeys(y._op for y in ys) if op in between]
+        for op in [op for op in between if is_loop_exit(op)]:
+            with self.beside(op):
+                between.update(dict.fromkeys(e for e in self._loops.add(op) if e not in between))
+        pending = self._pending = _pending_counts(between)
+        starts = [op for op in starts if pending[op] == 0]
+        self._ready.extend(starts)
+        if self._loops:
+            for unused in self._loops.unused_exits(pending, starts):
+                if is_trainable(unused):
+                    self.add(unused, self._loops.zeros_for_exit(unused))
+                    self._ready.append(unused._op)
         stop_ops = {op for op in from_ops if not any(pending.get(t._op, 0) > 0 for t in op._inputs)} | {
             t._op for t in stops
         }
-        ready = deque(op for op in dict.fromkeys(to_ops) if pending.get(op) == 0)
-        while ready:
-            op = ready.popleft()
+        while self._ready:
+            op = self._ready.popleft()
+            with self.beside(op):
+                self._visit(op, op in stop_ops, from_ops)
+            self._release(op)
+        self._loops.finish()
+
+    def _visit(self, op: Operation, stop: bool, from_ops: Sequence[Operation]) -> None:
+        """Hands the gradients of op's outputs on to its inputs."""
+        with self._loops.grad_context(op, outside_exit=True):
             grads = self._sum_up(op)
-            inputs = self._back(op, grads) if any(g is not None for g in grads) and op not in stop_ops else ()
-            for tensor, grad in zip(op._inputs, inputs, strict=False):
+        with self._loops.grad_context(op):
+            if is_switch(op):
+                self._check_outside(op, from_ops)
+            if stop or all(g is None for g in grads):
+                return
+            for tensor, grad in zip(op._inputs, self._back(op, grads), strict=False):
                 if grad is not None:
                     self._arrive(tensor, grad)
-            for tensor in op._inputs:
-                source = tensor._op
-                if source in pending:
-                    pending[source] -= 1
-                    if pending[source] == 0:
-                        ready.append(source)
+
+    def _check_outside(self, op: Operation, from_ops: Sequence[Operation]) -> None:
+        """ValueError where a gradient that is built inside a loop comes to one of its variables."""
+        context = op._control_flow_context
+        if context is None or not context.IsWhileContext():
+            return
+        if context is self.graph._get_control_flow_context():
+            target = _nearest(op, from_ops)
+            raise ValueError(
+                f"Cannot compute gradient inside while loop with respect to op '{target.name}'. We do not "
+                "support taking the gradient wrt or through the initial value of a loop variable. Gradients "
+                "can be computed through loop invariants or wrt the input parameters to the loop body."
+            )
+
+    def _release(self, op: Operation) -> None:
+        """Counts op as visited; what has nothing to wait for any more is ready."""
+        for tensor in op._inputs:
+            source = tensor._op
+            if source not in self._pending:
+                continue
+            self._pending[source] -= 1
+            left = self._pending[source]
+            if left and not (left > 0 and self._loops and is_loop_switch(source)):
+                continue
+            if not is_loop_exit(source):
+                self._ready.append(source)
+                continue
+            ready, zero = self._loops.defer(tensor, self.arrived)
+            for exited in zero:
+                self.add(exited, self._loops.zeros_for_exit(exited))
+            self._ready.extend(ready)
 
     def _arrive(self, tensor: Tensor, grad: Grad) -> None:
         if isinstance(grad, Tensor) and tensor._dtype != dtypes.resource:
@@ -197,12 +242,13 @@ class _Walk:
         self.add(tensor, grad)
 
     def _sum_up(self, op: Operation) -> list[Grad | None]:
+        """The gradients of op's outputs; the Switch of a loop variable, visited twice, keeps its first."""
         grads: list[Grad | None] = []
         for tensor in op._outputs:
             arrived = self.arrived.pop(tensor, [])
-            total = aggregate(arrived, self.method, op._name) if arrived else None
-            self.total[tensor] = total
-            grads.append(total)
+            if arrived or tensor not in self.total:
+                self.total[tensor] = aggregate(arrived, self.method, op._name) if arrived else None
+            grads.append(self.total[tensor])
         return grads
 
     def _back(self, op: Operation, grads: list[Grad | None]) -> Sequence[Grad | None]:
@@ -210,32 +256,24 @@ class _Walk:
         function = _gradient_of(op)
         if function is None:
             return ()
-        with self._scopes(op):
-            for i, tensor in enumerate(op._outputs):
-                if grads[i] is None and is_trainable(tensor):
-                    grads[i] = _zeros_like(tensor)
-            with self.graph.name_scope(f"{op._name}_grad"), self.graph._original_op(op):
-                result = function(emit, op, *grads)
-                inputs = list(result) if isinstance(result, list | tuple) else [result]
-                if len(inputs) != len(op._inputs):
-                    raise ValueError(
-                        f"Num gradients {len(inputs)} generated for op {op.node_def} do not match num inputs "
-                        f"{len(op._inputs)}"
-                    )
-                if self.gate and sum(g is not None for g in inputs) > 1:
-                    inputs = _gate(self.graph, inputs)
+        for i, tensor in enumerate(op._outputs):
+            if grads[i] is None and is_trainable(tensor):
+                grads[i] = self._loops.zeros_of(op, i)
+        with self.graph.name_scope(f"{op._name}_grad"), self.graph._original_op(op):
+            result = function(emit, op, *grads)
+            inputs = list(result) if isinstance(result, list | tuple) else [result]
+            if len(inputs) != len(op._inputs):
+                raise ValueError(
+                    f"Num gradients {len(inputs)} generated for op {op.node_def} do not match num inputs "
+                    f"{len(op._inputs)}"
+                )
+            if self.gate and sum(g is not None for g in inputs) > 1:
+                inputs = _gate(self.graph, inputs)
         return inputs
 
-    @contextmanager
-    def _scopes(self, op: Operation) -> Iterator[None]:
-        with ExitStack() as stack:
-            if self.colocate:
-                stack.enter_context(self.graph.colocate_with(op))
-            yield
 
-
-def _pending_counts(to_ops: Sequence[Operation], from_ops: Sequence[Operation]) -> dict[Operation, int]:
-    """For each operation between from_ops and to_ops: how many uses of its outputs are between too."""
+def _between(to_ops: Sequence[Operation], from_ops: Sequence[Operation]) -> dict[Operation, None]:
+    """The operations on a path between from_ops and to_ops that gradients flow through, last first."""
     reached: set[Operation] = set()
     stack = list(from_ops)
     while stack:
@@ -253,12 +291,30 @@ def _pending_counts(to_ops: Sequence[Operation], from_ops: Sequence[Operation]) 
         if op in reached and op not in between:
             between.setdefault(op)
             queue.extend(t._op for t in op._inputs)
+    return between
+
+
+def _pending_counts(between: Iterable[Operation]) -> dict[Operation, int]:
+    """For each of these operations: how many uses of its outputs by one of them there are."""
     pending = dict.fromkeys(between, 0)
     for op in between:
         for tensor in op._inputs:
             if tensor._op in pending:
                 pending[tensor._op] += 1
     return pending
+
+
+def _nearest(op: Operation, targets: Sequence[Operation]) -> Operation:
+    """The first of the targets that is met going back from op."""
+    queue, seen = deque([op]), {op}
+    while queue:
+        op = queue.popleft()
+        if op in targets:
+            break
+        found = [t._op for t in op._inputs if t._op not in seen]
+        seen.update(found)
+        queue.extend(found)
+    return op
 
 
 def _gradient_of(op: Operation) -> Callable[..., Any] | None:
@@ -270,15 +326,6 @@ def _gradient_of(op: Operation) -> Callable[..., Any] | None:
     except LookupError:
         raise LookupError(f"No gradient defined for operation '{op._name}' (op type: {op.type})") from None
     return None if function is None or isinstance(function, NotDifferentiable) else function
-
-
-def _zeros_like(tensor: Tensor) -> Grad:
-    if tensor._dtype == dtypes.resource:
-        dtype = tensor._handle[0] if tensor._handle is not None else dtypes.float32
-        shape = emit("VariableShape", tensor)
-        zero = emit.constant(np.zeros((), dtype.as_numpy_dtype), dtype, "zeros/Const")
-        return emit("Fill", shape, zero, name="zeros")
-    return emit("ZerosLike", tensor, name="zeros_like")
 
 
 def _gate(graph: Graph, grads: Sequence[Grad | None]) -> list[Grad | None]:

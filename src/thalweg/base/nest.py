@@ -387,6 +387,44 @@ def map_structure_up_to(shallow_tree: Any, func: Callable[..., Any], *inputs: An
     return pack_sequence_as(shallow_tree, results, expand_composites)
 
 
+def get_traverse_shallow_structure(
+    traverse_fn: Callable[[Any], Any], structure: Any, expand_composites: bool = False
+) -> Any:
+    """Returns the upper part of `structure` that `traverse_fn` asks for, with bools as atoms.
+
+    Args:
+      traverse_fn: is asked of each nest and atom on the way down: True to go on into it (or take it, an
+        atom), False not to, or a nest of bools that says so for the parts below.
+      structure: a nest.
+      expand_composites: whether to look into composites.
+
+    Raises:
+      TypeError: if `traverse_fn` returns something else.
+    """
+    answer = traverse_fn(structure)
+    kind = _kind_of(type(structure), expand_composites)
+    if kind == _ATOM:
+        if not isinstance(answer, bool):
+            raise TypeError(f"traverse_fn returned structure: {answer} for an atom, where a bool is needed")
+        return answer
+    parts = _children(structure, kind)
+    if isinstance(answer, bool):
+        if not answer:
+            return False
+        answers: Sequence[Any] = [True] * len(parts)
+    else:
+        assert_shallow_structure(answer, structure, expand_composites=expand_composites)
+        answers = _children(answer, _kind_of(type(answer), expand_composites))
+    chosen = []
+    for wanted, part in zip(answers, parts, strict=True):
+        if not isinstance(wanted, bool):
+            raise TypeError(f"traverse_fn didn't return a depth=1 structure of bools, but {answer}")
+        chosen.append(
+            get_traverse_shallow_structure(traverse_fn, part, expand_composites) if wanted else False
+        )
+    return _rebuild(structure, kind, chosen)
+
+
 def yield_flat_paths(nest: Any, expand_composites: bool = False) -> Iterator[tuple[Any, ...]]:
     """Yields for each atom, in the order of `flatten`, the indices, keys and field names that lead to it."""
     kind = _kind_of(type(nest), expand_composites)

@@ -17,6 +17,7 @@ from tensorboard.compat.proto import config_pb2
 from thalweg.base import errors, origin
 from thalweg.client.feeds import Feeder, expand_feeds, is_composite_key
 from thalweg.client.fetches import FetchPlan
+from thalweg.client.partial_run import PartialRuns
 from thalweg.graph import operation
 from thalweg.graph.convert import get_default_graph
 from thalweg.graph.graph import Graph
@@ -24,7 +25,7 @@ from thalweg.graph.graphdef import graph_def
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.scope_stacks import default_sessions
 from thalweg.plan.pipeline import PlanOptions
-from thalweg.runtime.executor import Program
+from thalweg.runtime.dynamic import AnyProgram
 from thalweg.runtime.master import Master
 from thalweg.runtime.metadata import StepRecorder, partition_graph
 from thalweg.runtime.step import Step
@@ -46,7 +47,7 @@ class _Call:
     __slots__ = ("direct", "feeders", "mutations", "program", "rebuild")
 
     def __init__(
-        self, program: Program, feeders: list[Feeder], rebuild: Any, direct: bool, mutations: int
+        self, program: AnyProgram, feeders: list[Feeder], rebuild: Any, direct: bool, mutations: int
     ) -> None:
         self.program = program
         self.feeders = feeders
@@ -79,6 +80,7 @@ class BaseSession:
         self._timeout_ms = config.operation_timeout_in_ms if config is not None else 0
         self._calls: dict[Any, _Call] = {}
         self._growth = _Growth(self._graph)
+        self._partial_runs = PartialRuns(self._graph, self._master, self._run)
         _local_sessions.add(self)
 
     @property
@@ -140,13 +142,13 @@ class BaseSession:
             return call.rebuild(self._run(call.program, values, Step(self._timeout_ms)))
         return call.rebuild(self._run_with(call.program, values, options, run_metadata))
 
-    def _run(self, program: Program, values: list[Any], step: Step) -> list[Any]:
+    def _run(self, program: AnyProgram, values: list[Any], step: Step) -> list[Any]:
         try:
             return self._master.run(program, values, step)
         except errors.OpError as e:
             raise self._in_users_terms(e) from e.__cause__
 
-    def _run_with(self, program: Program, values: list[Any], options: Any, metadata: Any) -> list[Any]:
+    def _run_with(self, program: AnyProgram, values: list[Any], options: Any, metadata: Any) -> list[Any]:
         timeout = self._timeout_ms
         if options is not None:
             if not isinstance(options, config_pb2.RunOptions):
@@ -227,12 +229,20 @@ class BaseSession:
         return run_with if accept_options else run
 
     def partial_run_setup(self, fetches: Any, feeds: Any = None) -> Any:
-        """Not built yet."""
-        raise errors.UnimplementedError(None, None, "partial_run is not built yet")
+        """Starts a step that runs in parts, and returns its handle.
+
+        fetches, feeds: all that partial_run will ask for and feed. No other session knows the handle.
+        """
+        return self._partial_runs.start(fetches, feeds)
 
     def partial_run(self, handle: Any, fetches: Any, feed_dict: Any = None) -> Any:
-        """Not built yet."""
-        raise errors.UnimplementedError(None, None, "partial_run is not built yet")
+        """Goes on with a step: feeds more, and returns what can be computed by now.
+
+        Each node runs once in the whole step, when a fetch first needs it. InvalidArgumentError for what was
+        not set up, or was fed or fetched before; RuntimeError for fetches that are operations: those that
+        were set up run with the first part that feeds all they need.
+        """
+        return self._partial_runs.go_on(handle, fetches, feed_dict)
 
 
 class _Growth:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from thalweg.base import dtypes
@@ -12,6 +13,14 @@ from thalweg.graph.convert import convert_to_tensor, get_default_graph, register
 from thalweg.graph.emitter import emit
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.shape_context import constant_value_as_shape
+
+
+def vector_slice(x: Tensor, begin: int, end: int, **masks: int) -> Tensor:
+    """x[begin:end] of a vector, by the nodes that Python's slices make; masks: StridedSlice's."""
+    with get_default_graph().name_scope("strided_slice") as scope:
+        ends = [emit.constant([at], name="stack") for at in (begin, end, 1)]
+        result: Tensor = emit("StridedSlice", x, *ends, name=scope, **masks)
+        return result
 
 
 class IndexedSlices:
@@ -77,6 +86,13 @@ class IndexedSlices:
         return f"IndexedSlices(indices={self._indices}, values={self._values}{dense})"
 
     __repr__ = __str__
+
+    def _nest_components(self) -> tuple[Tensor, ...]:
+        dense = () if self._dense_shape is None else (self._dense_shape,)
+        return (self._values, self._indices, *dense)
+
+    def _nest_rebuild(self, components: Sequence[Any]) -> IndexedSlices:
+        return IndexedSlices(*components)
 
     def __neg__(self) -> IndexedSlices:
         return IndexedSlices(-self._values, self._indices, self._dense_shape)
@@ -147,6 +163,12 @@ class SparseTensor:
         )
         return SparseTensorValue(indices, values, dense_shape)
 
+    def _nest_components(self) -> tuple[Tensor, ...]:
+        return (self._indices, self._values, self._dense_shape)
+
+    def _nest_rebuild(self, components: Sequence[Any]) -> SparseTensor:
+        return SparseTensor(*components)
+
     @classmethod
     def from_value(cls, value: Any) -> SparseTensor:
         """A SparseTensor of constants."""
@@ -198,7 +220,7 @@ def _dense(value: IndexedSlices, dtype: Any = None, name: str | None = None, as_
         )
     if value.dense_shape is None:
         raise ValueError(f"Tensor conversion requested for IndexedSlices without dense_shape: {value}")
-    rows = emit("StridedSlice", value.dense_shape, [0], [1], [1], shrink_axis_mask=1, name="rows")
+    rows = vector_slice(value.dense_shape, 0, 1, shrink_axis_mask=1)
     result: Tensor = emit("UnsortedSegmentSum", value.values, value.indices, rows, name=name)
     return result
 

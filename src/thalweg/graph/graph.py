@@ -19,6 +19,7 @@ from thalweg.graph import registry
 from thalweg.graph.operation import Operation, Tensor, _hooks
 from thalweg.graph.scope_stacks import ControlScope, ScopeState
 from thalweg.graph.shape_context import infer_shapes
+from thalweg.graph.where import check_input_contexts
 
 _VALID_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 _VALID_SCOPE = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
@@ -74,11 +75,14 @@ class Graph:
         if self._finalized:
             raise RuntimeError("Graph is finalized and cannot be modified.")
         scopes = self._scopes.get()
+        from_inside = False
         for tensor in inputs:
             if tensor._op._graph is not self:
                 raise ValueError(
                     f"Tensor {tensor} is not from the graph that '{name}' ({record.name}) is added to"
                 )
+            if tensor._op._control_flow_context is not None:
+                from_inside = True
         if scopes.control_stack:
             control_inputs = [*control_inputs, *self._control_inputs_for(inputs, scopes)]
         if output_dtypes is None:
@@ -107,7 +111,10 @@ class Graph:
                 "",
                 frames if frames is not None else origin.capture(),
             )
+            op._control_flow_context = scopes.control_flow_context
             try:
+                if from_inside:
+                    check_input_contexts(op)
                 infer_shapes(op)
             except Exception:
                 self._forget(op)
@@ -150,12 +157,15 @@ class Graph:
                 if other._device:
                     op._device = other._device
             op._attrs["_class"] = tuple(sorted(groups))
-        for control in scopes.control_stack:
+        self._record_control(op)
+        if op._control_flow_context is not None:
+            with self._scoped("name", scopes.name if op.type == "Const" else op._name):
+                op._control_flow_context.AddOp(op)
+
+    def _record_control(self, op: Operation) -> None:
+        """Tells the control scopes in force that op comes after what they wait for."""
+        for control in self._scopes.get().control_stack:
             control.seen.add(op)
-        context = scopes.control_flow_context
-        if context is not None:
-            op._control_flow_context = context
-            context.AddOp(op)
 
     def _control_inputs_for(self, inputs: Sequence[Tensor], scopes: Any) -> list[Operation]:
         """The control inputs that the scopes in force add to a node with these inputs.

@@ -159,6 +159,8 @@ class _Import:
         name = node.name if name in self.graph._by_name else name + "/"  # made unique only where it is taken
         with self.graph.device(node.device) if node.device else nullcontext():
             op = self.graph.add_node(record, inputs, attrs, name, control_inputs=controls)
+        if back:
+            op._outputs[0]._shape = None  # the shape may change from iteration to iteration
         self.ops[node.name] = op
         self.later.extend((op, *b) for b in back)
 

@@ -385,6 +385,11 @@ class Operation:
                 op._control_outputs.append(self)
                 self._graph._mutated()
 
+    def _remove_control_input(self, op: Operation) -> None:
+        self._control_inputs.remove(op)
+        op._control_outputs.remove(self)
+        self._graph._mutated()
+
     def _update_input(self, index: int, tensor: Tensor) -> None:
         """Puts another tensor in place of an input. The caller keeps types right."""
         if tensor.graph is not self._graph:

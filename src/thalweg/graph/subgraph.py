@@ -6,7 +6,7 @@ Copies keep names, attributes, devices, origins and static shapes; they infer no
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from thalweg.base.dtypes import DType
@@ -14,11 +14,16 @@ from thalweg.graph import registry
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation, Tensor
 
+#: the ops that close a loop: what they pass on arrives in the next iteration
+NEXT_ITERATION = frozenset(("NextIteration", "RefNextIteration"))
 
-def ancestors(roots: Iterable[Operation], stop: Callable[[Tensor], bool]) -> list[Operation]:
+
+def ancestors(
+    roots: Iterable[Operation], stop: Callable[[Tensor], bool], done: Collection[Operation] = ()
+) -> list[Operation]:
     """Every operation that the roots need, by data and control, in order of creation.
 
-    A data edge is not followed where stop(tensor) holds.
+    A data edge is not followed where stop(tensor) holds, a control edge not to what is done.
     """
     seen: set[Operation] = set()
     stack = list(roots)
@@ -31,7 +36,7 @@ def ancestors(roots: Iterable[Operation], stop: Callable[[Tensor], bool]) -> lis
             if tensor._op not in seen and not stop(tensor):
                 stack.append(tensor._op)
         for control in op._control_inputs:
-            if control not in seen:
+            if control not in seen and control not in done:
                 stack.append(control)
     return sorted(seen, key=lambda op: op._id)
 
@@ -151,7 +156,7 @@ def topological_order(graph: Graph) -> list[Operation]:
     order: list[Operation] = []
     ready: list[tuple[int, Operation]] = []
     for op in graph._ops:
-        n = sum(1 for t in op._inputs if t._op.type != "NextIteration") + len(op._control_inputs)
+        n = sum(1 for t in op._inputs if t._op.type not in NEXT_ITERATION) + len(op._control_inputs)
         pending[op] = n
         if n == 0:
             ready.append((op._id, op))
@@ -159,7 +164,7 @@ def topological_order(graph: Graph) -> list[Operation]:
     while ready:
         op = heapq.heappop(ready)[1]
         order.append(op)
-        if op.type == "NextIteration":
+        if op.type in NEXT_ITERATION:
             users: list[Operation] = list(op._control_outputs)
         else:
             users = [c for t in op._outputs for c in t._consumers] + op._control_outputs

@@ -30,6 +30,7 @@ class Body:
         state_of: dict[Operation, dict[str, StateKey]],
         constants: Sequence[Operation] = (),
         masked: frozenset[Operation] | set[Operation] = frozenset(),
+        scalar: bool = False,
     ) -> None:
         """
         nodes: in execution order. args: tensors from outside, as arrays. static_args: tensors from outside
@@ -37,7 +38,9 @@ class Body:
         state_of: for each node that touches state, the key behind each argument name (and "" for a state
         of its own). constants: Const nodes from outside whose values are copied in.
         masked: updates that are not stored where a condition of this body fails (see plan.mark).
+        scalar: runs on the host, as Python code (see kernel.scalars).
         """
+        self.scalar = scalar
         self.nodes = list(nodes)
         self.args = list(args)
         self.static_args = list(static_args)
@@ -55,6 +58,17 @@ class Body:
 
     def __repr__(self) -> str:
         return f"<Body of {len(self.nodes)} nodes>"
+
+    @property
+    def result_names(self) -> list[str]:
+        """The names of what leaves."""
+        return [t.name for t in self.results]
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether some kernel has a condition that a bad value breaks."""
+        checks = ((op, op._record.kernel.may_fail) for op in self.nodes)
+        return any(check is not None and check(op) for op, check in checks)
 
     def _find_state(self) -> None:
         """Which states are needed from outside (read before written) and which are written."""
@@ -127,5 +141,7 @@ def _hash_attrs(h: Any, attrs: dict[str, Any]) -> None:
             h.update(repr(value.tolist()).encode() if value.dtype == object else value.tobytes())
         elif isinstance(value, DType):
             h.update(f"{name}={value.name}".encode())
+        elif isinstance(value, Body):
+            h.update(f"{name}=".encode() + value.key)
         else:
             h.update(f"{name}={value!r}".encode())

@@ -8,6 +8,7 @@ Kinds, each the least power that serves:
 - HOST: pure, over NumPy arrays on the CPU: strings, and outputs whose shape depends on data.
 - STATEFUL: over NumPy arrays, with the step's context as first argument: the only other door to state.
 - ASYNC: as STATEFUL, and returns a concurrent.futures.Future.
+- CONTROL: decides which values live and in which iteration; the executor itself knows what it does.
 - SOURCE (constants, variables, arguments, results), NOTHING (NoOp), CLUSTER: nodes that the runtime knows.
 
 Arrays come by position, one per input argument (a list for a list argument). Attributes come by keyword:
@@ -38,6 +39,7 @@ class Kind(enum.Enum):
     HOST = "host"
     STATEFUL = "stateful"
     ASYNC = "async"
+    CONTROL = "control"
     SOURCE = "source"
     NOTHING = "nothing"
     CLUSTER = "cluster"
@@ -242,8 +244,16 @@ def stateful(fn: Callable[..., Any], *, reads: Sequence[str] = ()) -> Kernel:
 
 
 def asynchronous(fn: Callable[..., Any]) -> Kernel:
-    """fn(context, *arrays, **attrs) -> Future of what a stateful kernel would return."""
+    """fn(context, *arrays, **attrs) -> Future of what a stateful kernel would return (or just that).
+
+    A future may `describe` what it waits for; its `cancel` must leave nothing behind.
+    """
     return Kernel(Kind.ASYNC, fn, fn_attrs=_keyword_names(fn))
+
+
+def control() -> Kernel:
+    """A node of control flow (Switch, Merge, Enter ...): the executor itself knows what it does."""
+    return Kernel(Kind.CONTROL, lambda: None)
 
 
 def source() -> Kernel:

@@ -33,7 +33,7 @@ def body_function(body: Body, static_values: Sequence[np.ndarray]) -> TracedFunc
 
     def function(*arrays: Any) -> list[Any]:
         with checks.collecting() as collected:
-            outputs = _interpret(body, static_values, arrays)
+            outputs = interpret(body, static_values, arrays)
         if collected:
             _keep_old(body, outputs, arrays, collected)
             outputs.append(jnp.stack([jnp.asarray(c.ok).reshape(()) for c in collected]))
@@ -66,7 +66,7 @@ def body_checks(
 
     def function(*arrays: Any) -> list[Any]:
         with checks.collecting() as collected:
-            _interpret(body, static_values, arrays)
+            interpret(body, static_values, arrays)
         found.extend(collected)
         return []
 
@@ -74,7 +74,11 @@ def body_checks(
     return found
 
 
-def _interpret(body: Body, static_values: Sequence[np.ndarray], arrays: Sequence[Any]) -> list[Any]:
+def interpret(body: Body, static_values: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
+    """Calls the kernels of a body in order: its results, then the state that is written.
+
+    arrays: the args, then the state that is read.
+    """
     env: dict[Tensor, Any] = dict(zip(body.args, arrays, strict=False))
     env.update(zip(body.static_args, static_values, strict=True))
     for op in body.constants:

@@ -10,7 +10,8 @@ from typing import Any
 
 from thalweg.autodiff import gradients as autodiff
 from thalweg.autodiff.aggregate import AggregationMethod
-from thalweg.autodiff.gradients import Grad, UnconnectedGradients
+from thalweg.autodiff.gradients import UnconnectedGradients
+from thalweg.autodiff.nodes import Grad
 from thalweg.base import nest
 from thalweg.graph.convert import convert_to_tensor, get_default_graph
 from thalweg.graph.emitter import emit

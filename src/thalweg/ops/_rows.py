@@ -73,6 +73,8 @@ def gather(params: Any, indices: Any, axis: int = 0, batch: int = 0) -> Any:
 
 def _host_gather(params: np.ndarray, indices: np.ndarray, axis: int, batch: int) -> np.ndarray:
     if not batch:
+        if params.dtype.kind == "O" and not indices.ndim:
+            return params[(slice(None),) * axis + (indices, ...)].copy()  # np.take unpacks one string
         return np.take(params, indices, axis)
     lead = params.shape[:batch]
     rows = [np.take(params[at], indices[at], axis - batch) for at in np.ndindex(*lead)]

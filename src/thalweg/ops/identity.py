@@ -49,6 +49,18 @@ define_op(
 )
 
 define_op(
+    "RefIdentity",
+    inputs="input: Ref(T)",
+    outputs="output: Ref(T)",
+    attrs="T: type",
+    shape=_same_shape,
+    kernel=traceable(lambda x: x),
+    allows_uninitialized_input=True,
+    gradient=lambda emit, op, dy: [dy],
+    doc="Its input, a reference.",
+)
+
+define_op(
     "IdentityN",
     inputs="input: T",
     outputs="output: T",

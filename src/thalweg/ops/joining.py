@@ -23,6 +23,7 @@ from thalweg.graph.shape_context import (
     constant_value_as_shape,
     shape_value_of_scalar,
 )
+from thalweg.graph.where import output_context
 from thalweg.kernel.convention import traceable
 from thalweg.ops import _arrays as arrays
 from thalweg.ops._arrays import fail_unless, ints, normal_axis, shape_text
@@ -101,6 +102,8 @@ def _concat_gradient(
 ) -> list[Tensor | IndexedSlices | None]:
     if len(values) == 1:
         return [grad]
+    if axis._op.type == "Const" and output_context(axis._op) is not output_context(grad.op):
+        axis = emit.constant(axis._op._attrs["value"], axis._dtype)  # the gradient's own, not a loop's
     if isinstance(grad, IndexedSlices):
         return _concat_sparse_gradient(emit, values, axis, grad)
     if axis._dtype.base_dtype != dtypes.int32:

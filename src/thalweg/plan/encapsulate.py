@@ -12,6 +12,7 @@ from thalweg.graph.subgraph import raw_node, sweep
 from thalweg.kernel.body import Body
 from thalweg.kernel.convention import Kind
 from thalweg.plan.mark import Marks, static_tensors
+from thalweg.plan.places import is_control
 from thalweg.plan.state import root_variable, state_keys
 
 #: constants up to this many bytes are copied into the clusters that use them; larger ones are arguments
@@ -24,13 +25,16 @@ class _Interface:
     static_args: dict[Tensor, None]
     constants: dict[Operation, None]
     results: list[Tensor]
+    #: handles from nodes of control flow: they say where and when the cluster runs
+    tokens: dict[Tensor, None]
 
 
 def encapsulate(graph: Graph, marks: Marks) -> None:
     """Replaces each cluster of `marks` by a _Cluster node.
 
     Law: the same values reach the same consumers; control edges into and out of members become the
-    cluster's; variables stop being edges: the body names them.
+    cluster's; variables stop being edges: the body names them. A handle that comes through control flow stays
+    an input, after all others.
     """
     record = registry.lookup("_Cluster")
     replaced: dict[Tensor, Tensor] = {}
@@ -48,8 +52,9 @@ def encapsulate(graph: Graph, marks: Marks) -> None:
             {op: keys for op in members if (keys := state_keys(op))},
             list(face.constants),
             marks.masked & inside,
+            members[0] in marks.scalar,
         )
-        inputs = [*face.args, *face.static_args]
+        inputs = [*face.args, *face.static_args, *face.tokens]
         controls = dict.fromkeys(
             c for op in (*members, *face.constants) for c in op._control_inputs if c not in inside
         )
@@ -72,7 +77,7 @@ def encapsulate(graph: Graph, marks: Marks) -> None:
 def _interface(
     members: list[Operation], inside: set[Operation], marks: Marks, wanted: set[Tensor]
 ) -> _Interface:
-    face = _Interface({}, {}, {}, [])
+    face = _Interface({}, {}, {}, [], {})
     for op in members:
         keys = state_keys(op)
         statics = static_tensors(op)
@@ -84,6 +89,8 @@ def _interface(
                 continue  # a variable's handle
             if keys and (tensor._dtype.is_ref_dtype or tensor._dtype.name == "resource"):
                 if tensor._dtype.name == "resource" or not _snapshot(op, tensor):
+                    if is_control(source):
+                        face.tokens.setdefault(tensor)
                     continue
             if source.type == "Const" and (
                 tensor in statics or source._attrs["value"].nbytes <= INLINE_BYTES

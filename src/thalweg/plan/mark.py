@@ -1,18 +1,27 @@
 """Marking clusters: which nodes become one XLA executable. Decided on the whole graph, before it is cut.
 
-Every node gets a *phase* that never falls along an edge. Compilable nodes of one phase (and device) form
-a cluster; a path from a cluster through a node outside it and back needs a higher phase on return, so
-clusters are acyclic through any path. Each rule is a predicate of its own below.
+Every node gets a *phase* that never falls along an edge. Compilable nodes of one phase (and device and
+place: frame and conditions) form a cluster; a path from a cluster through a node outside it and back needs
+a higher phase on return, so clusters are acyclic through any path. Each rule is a predicate of its own
+below.
+
+In loops and branches, arithmetic on scalars that control flow or the host makes is a cluster of another
+kind (`Marks.scalar`): it runs on the host, where it costs less than a call of compiled code. In one phase
+such clusters come first.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from thalweg.base import dtypes
 from thalweg.graph.operation import Operation, Tensor
+from thalweg.kernel import scalars
 from thalweg.kernel.body import StateKey
 from thalweg.kernel.convention import Kernel, Kind
 from thalweg.kernel.initializing import BETWEEN, initializes
 from thalweg.kernel.trace_names import input_names
+from thalweg.plan.places import is_control, left_frame
 from thalweg.plan.state import state_keys
 
 #: nodes of a cluster at most: XLA's compile time grows faster than the cluster (docs/performance.md)
@@ -30,24 +39,29 @@ class Marks:
         self.members: list[list[Operation]] = []
         #: updates that are not stored where a condition in their cluster fails
         self.masked: set[Operation] = set()
+        #: nodes that are computed on the host, as Python code over NumPy scalars
+        self.scalar: set[Operation] = set()
 
 
 def mark_clusters(order: list[Operation], max_cluster: int = MAX_CLUSTER) -> Marks:
     """Clusters over `order`, a topological order of the whole graph (see plan.order).
 
-    Law: every edge between clusters goes forward; inside a cluster nothing waits, static inputs are known
-    when tracing, and no write comes after a condition that may fail, unless it can be masked by it.
+    Law: every edge between clusters goes forward; inside a cluster nothing waits, all nodes are in one frame
+    and alive together, static inputs are known when tracing, and no write comes after a condition that may
+    fail, unless it can be masked by it.
     """
     marks = Marks()
     on_host = initial_values_on_host(order)
     eligible = [op for op in order if op not in on_host and is_compilable(op)]
     inside = set(eligible)
-    marks.known = known_tensors(order, inside)
+    marks.scalar = scalar_nodes(order, inside)
+    marks.known = known_tensors(order, inside - marks.scalar)
     phase = _earliest(order, inside, marks)
-    _latest(order, inside, marks.known, phase)
-    groups: dict[tuple[str, int], list[Operation]] = {}
+    _latest(order, inside, marks, phase)
+    groups: dict[tuple[str, int, Any, bool], list[Operation]] = {}
     for op in eligible:
-        groups.setdefault((op._device, phase[op]), []).append(op)
+        key = (op._device, phase[op], op._control_flow_context, op in marks.scalar)
+        groups.setdefault(key, []).append(op)
     for members in groups.values():
         if not any(_computes(op, marks.known) for op in members):
             continue  # constants, identities, assignments: nothing to compile
@@ -64,6 +78,7 @@ def mark_clusters(order: list[Operation], max_cluster: int = MAX_CLUSTER) -> Mar
 def mark_single(order: list[Operation]) -> Marks:
     """Op-by-op mode: every compilable node is a cluster of its own."""
     marks = Marks()
+    marks.scalar = scalar_nodes(order, {op for op in order if is_compilable(op)})
     for op in order:
         if is_compilable(op) and _kernel(op).kind is not Kind.NOTHING:
             marks.cluster[op] = len(marks.members)
@@ -77,12 +92,14 @@ def _kernel(op: Operation) -> Kernel:
 
 
 def is_compilable(op: Operation) -> bool:
-    """Whether a node may be part of a cluster: a pure kernel over numeric types, outside of loops."""
+    """Whether a node may be part of a cluster: a pure kernel over numeric types."""
     kernel = op._record.kernel
-    if kernel is None or op._control_flow_context is not None:
+    if kernel is None:
         return False
     if kernel.kind is Kind.NOTHING:
         return True
+    if op._control_flow_context is not None and op.type == "Identity" and not op._outputs[0]._consumers:
+        return False  # it says which side of a Switch others wait for
     if kernel.kind not in (Kind.TRACEABLE, Kind.UPDATE):
         return False
     if kernel.compiles is not None and not kernel.compiles(op):
@@ -93,9 +110,24 @@ def is_compilable(op: Operation) -> bool:
     for name, tensor in zip(input_names(op), op._inputs, strict=True):
         if tensor._dtype.base_dtype in _UNCOMPILED and name not in state:
             return False
-    return not any(
-        t._dtype.base_dtype in _UNCOMPILED for t in op._outputs if not t._dtype.is_ref_dtype
-    )
+    for t in op._outputs:
+        if t._dtype.is_ref_dtype:
+            if op._control_flow_context is not None and any(is_control(c) for c in t._consumers):
+                return False  # a reference that control flow passes on is a token of its own
+        elif t._dtype.base_dtype in _UNCOMPILED:
+            return False
+    return True
+
+
+def scalar_nodes(order: list[Operation], inside: set[Operation]) -> set[Operation]:
+    """The arithmetic of loops and branches on scalars that compiled code has no part in."""
+    found: set[Operation] = set()
+    for op in order:
+        if op._control_flow_context is None or op not in inside or not scalars.is_scalar(op) or may_fail(op):
+            continue
+        if all(t._op in found or t._op not in inside for t in op._inputs):
+            found.add(op)
+    return found
 
 
 def initial_values_on_host(order: list[Operation]) -> set[Operation]:
@@ -194,7 +226,13 @@ def _shape_feeds(order: list[Operation]) -> set[Tensor]:
 
 
 def _sources(op: Operation) -> list[tuple[Operation, Tensor | None]]:
-    return [(t._op, t) for t in op._inputs] + [(c, None) for c in op._control_inputs]
+    """What a node comes after: what a loop returns comes after all that enters the loop."""
+    sources: list[tuple[Operation, Tensor | None]] = [(t._op, t) for t in op._inputs]
+    sources += [(c, None) for c in op._control_inputs]
+    frame = left_frame(op)
+    if frame is not None:
+        sources += [(enter, None) for enter in frame.enters]
+    return sources
 
 
 def _is_free(op: Operation) -> bool:
@@ -205,17 +243,23 @@ def _is_free(op: Operation) -> bool:
 
 
 def _must_part(
-    source: Operation, tensor: Tensor | None, op: Operation, known: set[Tensor], statics: list[Tensor]
+    source: Operation, tensor: Tensor | None, op: Operation, marks: Marks, statics: list[Tensor]
 ) -> bool:
-    """Whether op can't share a cluster with this producer: it must know a value that is computed there."""
-    return tensor is not None and tensor not in known and tensor in statics
+    """Whether op needs a higher phase than this producer, which may be in a cluster too.
+
+    It lives on other conditions or in another kind of cluster, or must know a value that is computed there.
+    """
+    if source._control_flow_context is not op._control_flow_context:
+        return True
+    if source in marks.scalar:
+        return False  # its cluster comes first in any phase
+    return op in marks.scalar or (tensor is not None and tensor not in marks.known and tensor in statics)
 
 
 def _earliest(order: list[Operation], inside: set[Operation], marks: Marks) -> dict[Operation, int]:
     phase: dict[Operation, int] = {}
     failing: dict[Operation, int] = {}  # the last phase in which something upstream may fail
     read_in: dict[StateKey, int] = {}  # the phase in which each variable was read last
-    known = marks.known
     for op in order:
         at, fail = 0, -1
         statics = static_tensors(op) if op in inside else []
@@ -224,7 +268,7 @@ def _earliest(order: list[Operation], inside: set[Operation], marks: Marks) -> d
                 continue  # a loop's back edge
             p = phase[source]
             if op in inside and not _is_free(source):
-                if source not in inside or _must_part(source, tensor, op, known, statics):
+                if source not in inside or _must_part(source, tensor, op, marks, statics):
                     p += 1
             at = max(at, p)
             fail = max(fail, failing[source])
@@ -255,7 +299,7 @@ def _can_mask(op: Operation, keys: dict[str, StateKey], at: int, read_in: dict[S
 
 
 def _latest(
-    order: list[Operation], inside: set[Operation], known: set[Tensor], phase: dict[Operation, int]
+    order: list[Operation], inside: set[Operation], marks: Marks, phase: dict[Operation, int]
 ) -> None:
     """Moves nodes to the latest phase that their consumers allow, so that fewer, larger clusters remain."""
     for op in reversed(order):
@@ -265,10 +309,13 @@ def _latest(
         for tensor in op._outputs:
             for user in tensor._consumers:
                 p = phase[user]
-                if user in inside and tensor not in known and tensor in static_tensors(user):
+                if user in inside and _must_part(op, tensor, user, marks, static_tensors(user)):
                     p -= 1
                 limit = p if limit is None else min(limit, p)
         for user in op._control_outputs:
-            limit = phase[user] if limit is None else min(limit, phase[user])
+            p = phase[user]
+            if user in inside and _must_part(op, None, user, marks, []):
+                p -= 1
+            limit = p if limit is None else min(limit, p)
         if limit is not None and limit > phase[op]:
             phase[op] = limit

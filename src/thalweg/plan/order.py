@@ -6,7 +6,9 @@ import heapq
 
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation
+from thalweg.graph.subgraph import NEXT_ITERATION
 from thalweg.kernel.body import StateKey
+from thalweg.plan.places import Place, left_frame
 from thalweg.plan.state import accesses, state_keys
 
 
@@ -36,9 +38,17 @@ def _list_schedule(
 ) -> list[Operation]:
     """A topological order in which a write waits for every read that doesn't depend on it."""
     pending = {
-        op: sum(1 for t in op._inputs if t._op.type != "NextIteration") + len(op._control_inputs)
+        op: sum(1 for t in op._inputs if t._op.type not in NEXT_ITERATION) + len(op._control_inputs)
         for op in graph._ops
     }
+    exits: dict[Operation, list[Operation]] = {}  # those that wait for an Enter
+    for op in graph._ops:
+        frame = left_frame(op)
+        if frame is not None:
+            for enter in frame.enters:
+                if enter in pending:  # not removed by a pass
+                    pending[op] += 1
+                    exits.setdefault(enter, []).append(op)
     ready: list[tuple[int, Operation]] = []
     writes: list[tuple[int, Operation]] = []
 
@@ -57,7 +67,8 @@ def _list_schedule(
                 if key in readers:
                     readers[key].discard(op)
         users = list(op._control_outputs)
-        if op.type != "NextIteration":
+        users += exits.get(op, ())
+        if op.type not in NEXT_ITERATION:
             users += [c for t in op._outputs for c in t._consumers]
         for user in users:
             pending[user] -= 1
@@ -107,12 +118,13 @@ def _add_edges(
     order: list[Operation], access: dict[Operation, tuple[set[StateKey], set[StateKey]]]
 ) -> None:
     """Control edges that hold any executor to the order, among the accesses of each variable."""
-    last_write: dict[StateKey, Operation] = {}
-    reads_since: dict[StateKey, list[Operation]] = {}
+    last_write: dict[tuple[StateKey, Place | None], Operation] = {}
+    reads_since: dict[tuple[StateKey, Place | None], list[Operation]] = {}
     for op in order:
-        if op not in access or op._control_flow_context is not None:
+        if op not in access:
             continue
-        reads, writes = access[op]
+        place: Place | None = op._control_flow_context
+        reads, writes = ({(key, place) for key in keys} for keys in access[op])
         before: dict[Operation, None] = {}
         for key in reads | writes:
             if key in last_write:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from thalweg.graph.check import check
@@ -10,13 +10,17 @@ from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.kernel.body import StateKey
 from thalweg.plan.encapsulate import encapsulate
+from thalweg.plan.loop_shapes import infer_loop_shapes
+from thalweg.plan.loops import compile_loops
 from thalweg.plan.mark import MAX_CLUSTER, mark_clusters, mark_single
 from thalweg.plan.order import order_state
 from thalweg.plan.place import place
+from thalweg.plan.places import find_places
 from thalweg.plan.prune import prune
 from thalweg.plan.rewrite.common import merge_common
 from thalweg.plan.rewrite.fold import fold_constants, remove_unused
 from thalweg.plan.rewrite.simplify import remove_identities
+from thalweg.plan.rewrite.tokens import bypass_identities, free_constants, read_references
 from thalweg.plan.state import state_keys
 
 
@@ -28,6 +32,8 @@ class PlanOptions:
     merge: bool = True
     simplify: bool = True
     cluster: bool = True
+    #: whether loops and conditionals are compiled where they can be; without clusters they never are
+    loops: bool = True
     max_cluster: int = MAX_CLUSTER
     #: whether a node may go elsewhere than it asks, and whether to log where nodes go
     soft_placement: bool = False
@@ -46,6 +52,10 @@ class Plan:
 
     graph: Graph
     state: dict[Operation, dict[str, StateKey]]
+    #: whether there is control flow in it
+    dynamic: bool = False
+    #: what is fetched, in the caller's graph
+    fetches: Sequence[Tensor] = ()
     #: what each rewriting pass did: (name, nodes changed)
     report: list[tuple[str, int]] = field(default_factory=list)
 
@@ -57,14 +67,20 @@ def make_plan(
     targets: Sequence[Operation],
     options: PlanOptions,
     devices: Sequence[str] = ("/job:localhost/replica:0/task:0/device:CPU:0",),
+    done: Collection[Operation] = (),
 ) -> Plan:
     """Runs the passes for one signature. The caller's graph is not changed.
 
     devices: the full names of the devices there are, the default first.
+    done: nodes that have run already (see prune).
     """
-    new = prune(graph, feeds, fetches, targets)
+    new = prune(graph, feeds, fetches, targets, done)
     report = [("prune", len(new._ops))]
     grammar = check if options.check else _no_check
+    read_references(new)
+    dynamic = find_places(new)
+    if dynamic:
+        report.append(("infer_loop_shapes", infer_loop_shapes(new)))
     grammar(new, "prune")
     for _ in range(2):  # rewriting to a bounded fixed point
         changed = 0
@@ -80,9 +96,18 @@ def make_plan(
                 grammar(new, name)
         if not changed:
             break
+    if dynamic:
+        for name, rewrite in (("free_constants", free_constants), ("bypass_identities", bypass_identities)):
+            report.append((name, rewrite(new)))
+            grammar(new, name)
     report.append(("remove_unused", remove_unused(new)))
     place(new, devices, options.soft_placement, options.log_placement)
     grammar(new, "place")
+    if dynamic and options.loops and options.cluster:
+        find_places(new, freed=True)  # merge_common may have made one predicate of two
+        dynamic, compiled = compile_loops(new)
+        report.extend(compiled)
+        grammar(new, "compile_loops")
     order = order_state(new)
     marks = mark_clusters(order, options.max_cluster) if options.cluster else mark_single(order)
     state = {
@@ -92,4 +117,4 @@ def make_plan(
     encapsulate(new, marks)
     grammar(new, "encapsulate")
     report.append(("clusters", len(marks.members)))
-    return Plan(new, state, report)
+    return Plan(new, state, dynamic, fetches, report)

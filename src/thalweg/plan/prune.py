@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from thalweg.base.errors import InvalidArgumentError
 from thalweg.graph import registry
@@ -14,16 +14,21 @@ from thalweg.plan.state import VARIABLE_OPS
 
 
 def prune(
-    graph: Graph, feeds: Sequence[Tensor], fetches: Sequence[Tensor], targets: Sequence[Operation]
+    graph: Graph,
+    feeds: Sequence[Tensor],
+    fetches: Sequence[Tensor],
+    targets: Sequence[Operation],
+    done: Collection[Operation] = (),
 ) -> Graph:
     """A copy of what the fetches and targets need.
 
     Law: feeds become _Arg nodes (index i for feeds[i]) in place of what produced them, fetches become
     _Retval nodes (index i for fetches[i]); walking back stops at feeds; a control edge from a fed
-    placeholder goes. Targets keep their names.
+    placeholder goes. Targets keep their names. Nodes in `done` have run: what they made is fed where it is
+    needed, and nothing waits for them.
     """
     fed = set(feeds)
-    keep = ancestors([t._op for t in fetches if t not in fed] + list(targets), lambda t: t in fed)
+    keep = ancestors([t._op for t in fetches if t not in fed] + list(targets), lambda t: t in fed, done)
     new = Graph()
     copies = _arguments(new, feeds)
     ops = _copy_nodes(new, keep, fed, copies)

@@ -9,8 +9,11 @@ from thalweg.kernel.trace_names import input_names
 
 VARIABLE_OPS = frozenset(("VariableV2", "Variable", "VarHandleOp"))
 _PASS_THROUGH = frozenset(
-    ("Identity", "RefIdentity", "Switch", "RefSwitch", "Enter", "RefEnter", "Exit", "RefExit")
-)
+    (
+        "Identity", "RefIdentity", "Switch", "RefSwitch", "Enter", "RefEnter", "Exit", "RefExit",
+        "NextIteration", "RefNextIteration",
+    )
+)  # fmt: skip
 
 
 def variable_key(op: Operation) -> StateKey:
@@ -23,20 +26,37 @@ def variable_key(op: Operation) -> StateKey:
 
 def root_variable(tensor: Tensor) -> Operation | None:
     """The variable node behind a reference or a resource handle, or None where it can't be told."""
-    while True:
-        op = tensor._op
-        if op.type in VARIABLE_OPS:
-            return op
-        if op.type in _PASS_THROUGH and (
-            tensor._dtype.is_ref_dtype or tensor._dtype.name == "resource"
-        ):
-            tensor = op._inputs[0]
+    op = tensor._op
+    if op.type in VARIABLE_OPS:  # mostly
+        return op
+    roots: set[Operation | None] = set()
+    seen: set[Tensor] = set()
+    stack = [tensor]
+    while stack:
+        tensor = stack.pop()
+        if tensor in seen:
             continue
-        kernel: Kernel | None = op._record.kernel
-        if kernel is None or not kernel.writes or not tensor._dtype.is_ref_dtype:
-            return None
-        names = input_names(op)
-        tensor = op._inputs[names.index(kernel.writes[min(tensor._index, len(kernel.writes) - 1)])]
+        seen.add(tensor)
+        sources = _behind(tensor)
+        stack.extend(sources)
+        if not sources:
+            roots.add(tensor._op if tensor._op.type in VARIABLE_OPS else None)
+    return roots.pop() if len(roots) == 1 else None
+
+
+def _behind(tensor: Tensor) -> list[Tensor]:
+    """The tensors that a reference or handle comes from; none where the node makes it."""
+    op = tensor._op
+    is_ref = tensor._dtype.is_ref_dtype
+    if op.type in _PASS_THROUGH and (is_ref or tensor._dtype.name == "resource"):
+        return op._inputs[:1]
+    if op.type in ("Merge", "RefMerge"):
+        return list(op._inputs)
+    kernel: Kernel | None = op._record.kernel
+    if kernel is None or not kernel.writes or not is_ref:
+        return []
+    names = input_names(op)
+    return [op._inputs[names.index(kernel.writes[min(tensor._index, len(kernel.writes) - 1)])]]
 
 
 def state_keys(op: Operation) -> dict[str, StateKey]:
@@ -57,6 +77,8 @@ def state_keys(op: Operation) -> dict[str, StateKey]:
         dtype = tensor._dtype
         if not dtype.is_ref_dtype and dtype.name != "resource":
             continue
+        if kernel.kind is Kind.CONTROL and op._outputs[0]._dtype == dtype:
+            continue  # hands it on, maybe to another frame
         root = root_variable(tensor)
         if root is None:
             continue

@@ -162,6 +162,31 @@ class _Lent:
         }
 
 
+def memory_of(array: jax.Array) -> np.ndarray[Any, Any]:
+    """The memory of an array on the CPU, to look at while nobody donates the array.
+
+    Unlike np.asarray it leaves nothing behind in the array that would make a donation copy. It must not be
+    used after the array was donated or dropped.
+    """
+    array.block_until_ready()
+    interface = {
+        "data": (array.unsafe_buffer_pointer(), True),
+        "shape": array.shape,
+        "typestr": f"|V{array.dtype.itemsize}",
+        "version": 3,
+    }
+    return np.asarray(_Memory(interface)).view(array.dtype)
+
+
+class _Memory:
+    """Memory that somebody else keeps alive, as NumPy sees it."""
+
+    __slots__ = ("__array_interface__",)
+
+    def __init__(self, interface: dict[str, Any]) -> None:
+        self.__array_interface__ = interface
+
+
 def _hand_over(array: jax.Array) -> np.ndarray[Any, Any]:
     """A writable NumPy array on the buffer of `array` (np.asarray and DLPack give read-only)."""
     array.block_until_ready()

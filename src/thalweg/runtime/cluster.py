@@ -14,6 +14,7 @@ from thalweg.kernel.trace import body_checks
 from thalweg.runtime import executables
 from thalweg.runtime.access import Access
 from thalweg.runtime.arrays import to_device
+from thalweg.runtime.picks import picks_of
 from thalweg.runtime.resources import Variable
 from thalweg.runtime.step import Step
 from thalweg.runtime.worker import Worker
@@ -39,6 +40,7 @@ class ClusterRunner:
         written = set(body.writes)
         self.donate = tuple(self.n_args + i for i, k in enumerate(body.reads) if k in written)
         self.written_reads = {i for i, k in enumerate(body.reads) if k in written}
+        self._picks = picks_of(body, self.device)
         self._last: Executable | None = None
         self._by_shape: dict[Any, executables.Compiled] = {}
         self._generation = -1
@@ -60,6 +62,10 @@ class ClusterRunner:
         """The results for these arguments (args, then static args). Raises what a kernel's condition says."""
         if self._generation != self.worker.resources.generation:
             self._bind()
+        if self._picks is not None:
+            picked = self._pick(args, step)
+            if picked is not None:
+                return picked
         static = args[self.n_args :]
         arrays = args[: self.n_args] if static else args
         if not self.access.all:
@@ -70,6 +76,19 @@ class ClusterRunner:
             arrays = arrays + self._values()
             outputs = self._call(arrays, static)
             return self._finish(outputs, self.writes, arrays, static)
+        finally:
+            manager.release(access)
+
+    def _pick(self, args: list[Any], step: Step) -> list[Any] | None:
+        """The results without compiled code, or None where they need it."""
+        assert self._picks is not None
+        manager, access = self.worker.access, self.access
+        manager.acquire(access, step)
+        try:
+            values = [variable.value for variable in self.reads]
+            if any(value is None for value in values):
+                return None
+            return self._picks.run([*args, *values])
         finally:
             manager.release(access)
 

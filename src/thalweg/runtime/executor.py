@@ -9,9 +9,9 @@ by the futures of asynchronous kernels.
 from __future__ import annotations
 
 import queue
+import time
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Future
 from typing import Any
 
 import jax
@@ -26,6 +26,7 @@ from thalweg.runtime.arrays import to_host
 from thalweg.runtime.instructions import Instruction, RunAsync, RunCluster, RunKernel, RunNothing, outputs_of
 from thalweg.runtime.resources import Handle
 from thalweg.runtime.step import Step
+from thalweg.runtime.waiting import waited_for
 from thalweg.runtime.worker import Worker
 
 
@@ -45,6 +46,7 @@ class Program:
         self._mark_frees(n_feeds)
         self.is_async = any(i.is_async for i in self.instructions)
         self._dependents, self._pending = self._edges()
+        self._after: dict[int, tuple[list[int], list[int]]] = {}
         #: the commonest program: feeds straight into one cluster, its results fetched
         self.single = self._single(n_feeds)
 
@@ -123,14 +125,14 @@ class Program:
             if step.deadline is not None:
                 step.check()
             outputs = single.runner.run(list(feeds), step)
-            return [_fetched(outputs[i], give, feeds) for i, (_, give) in enumerate(self.results)]
+            return [fetched(outputs[i], give, feeds) for i, (_, give) in enumerate(self.results)]
         values = self._template.copy()
         values[: len(feeds)] = feeds
         if self.is_async:
-            _Run(self, values, step).go()
+            self._run_async(values, step)
         else:
             self._run_in_order(values, step)
-        return [_fetched(values[slot], give, feeds) for slot, give in self.results]
+        return [fetched(values[slot], give, feeds) for slot, give in self.results]
 
     def _run_in_order(self, values: list[Any], step: Step) -> None:
         watched = step.deadline is not None
@@ -147,6 +149,39 @@ class Program:
                 values[slot] = None
 
 
+    def _run_async(self, values: list[Any], step: Step) -> None:
+        """In order while nothing has to be waited for; what is left then by pending counts."""
+        watched = step.deadline is not None
+        for i, instruction in enumerate(self.instructions):
+            if watched or step.cancelled:
+                step.check()
+            if isinstance(instruction, RunAsync) and step.stats is None:
+                future = instruction.start(values, step)
+                if not future.done():
+                    _Run(self, values, step, i, future).go()
+                    return
+                instruction.put(values, outputs_of(instruction.op, future.result()))
+            elif step.stats is not None:
+                _Run(self, values, step, i).go()
+                return
+            else:
+                instruction.run(values, step)
+            for slot in instruction.frees:
+                values[slot] = None
+
+    def pending_after(self, n: int) -> tuple[list[int], list[int]]:
+        """Pending counts when the first n instructions have finished, and which others are ready then."""
+        found = self._after.get(n)
+        if found is None:
+            pending = self._pending.copy()
+            for i in range(n):
+                for j in self._dependents[i]:
+                    pending[j] -= 1
+            found = pending, [i for i in range(n, len(pending)) if pending[i] == 0]
+            self._after[n] = found
+        return found
+
+
 def _instructions_before(op: Operation, index: dict[Operation, int]) -> set[Operation]:
     """The operations with an instruction that op waits for, also through constants that wait for them."""
     found: set[Operation] = set()
@@ -160,7 +195,7 @@ def _instructions_before(op: Operation, index: dict[Operation, int]) -> set[Oper
     return found
 
 
-def _fetched(value: Any, give: bool, feeds: Sequence[Any]) -> Any:
+def fetched(value: Any, give: bool, feeds: Sequence[Any]) -> Any:
     """A fetched value as the caller gets it: his own, and a NumPy scalar where it has no dimensions.
 
     give: nothing else in the program uses the value.
@@ -169,8 +204,10 @@ def _fetched(value: Any, give: bool, feeds: Sequence[Any]) -> Any:
         array = to_host(value, give=give)
     elif isinstance(value, Handle):
         raise errors.UnimplementedError(
-            None, value.op, f"'{value.op._name}' is a handle: fetch the variable's value instead"
+            None, value.op, f"'{value.op._name}' is a handle: fetch a value that is read through it"
         )
+    elif isinstance(value, np.generic):
+        return value
     else:
         array = value
         flags = array.flags
@@ -180,16 +217,25 @@ def _fetched(value: Any, give: bool, feeds: Sequence[Any]) -> Any:
 
 
 class _Run:
-    """One step of a program with asynchronous kernels: pending counts and a ready queue."""
+    """One step of a program with asynchronous kernels: pending counts and a ready queue.
 
-    def __init__(self, program: Program, values: list[Any], step: Step) -> None:
+    The first n instructions have finished; `first` is the future of instruction n, where it was started.
+    """
+
+    def __init__(self, program: Program, values: list[Any], step: Step, n: int, first: Any = None) -> None:
         self.program = program
         self.values = values
         self.step = step
-        self.pending = program._pending.copy()
-        self.ready = deque(i for i, n in enumerate(self.pending) if n == 0)
-        self.running: dict[int, Future[Any]] = {}
+        pending, ready = program.pending_after(n)
+        self.pending = pending.copy()
+        self.ready = deque(ready)
+        #: asynchronous instructions under way, and since when
+        self.running: dict[int, Any] = {}
+        self.since: dict[int, int] = {}
         self.events: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        if first is not None:
+            self.ready.remove(n)
+            self._watch(n, first)
 
     def go(self) -> None:
         """Runs to the end, the first error, the deadline or cancellation."""
@@ -208,12 +254,31 @@ class _Run:
 
     def _start(self, i: int) -> None:
         instruction = self.program.instructions[i]
+        stats = self.step.stats
         if isinstance(instruction, RunAsync):
-            future = instruction.start(self.values, self.step)
-            self.running[i] = future
-            future.add_done_callback(lambda _: self.events.put(i))
+            self.since[i] = time.time_ns()
+            self._watch(i, instruction.start(self.values, self.step))
             return
-        instruction.run(self.values, self.step)
+        if stats is None:
+            instruction.run(self.values, self.step)
+        else:
+            with stats.node(instruction.op, self.program.worker.device_name):
+                instruction.run(self.values, self.step)
+        self._finished(i)
+
+    def _watch(self, i: int, future: Any) -> None:
+        self.running[i] = future
+        if future.done():
+            self._take(i)
+        else:
+            future.add_done_callback(lambda _: self.events.put(i))
+
+    def _take(self, i: int) -> None:
+        """The result of an asynchronous instruction that has ended."""
+        instruction = self.program.instructions[i]
+        instruction.put(self.values, outputs_of(instruction.op, self.running.pop(i).result()))
+        if self.step.stats is not None and i in self.since:
+            self.step.stats.add(instruction.op, self.program.worker.device_name, self.since[i])
         self._finished(i)
 
     def _finished(self, i: int) -> None:
@@ -226,16 +291,20 @@ class _Run:
         try:
             event = self.events.get(timeout=self.step.remaining())
         except queue.Empty:
-            names = ", ".join(self.program.instructions[i].op._name for i in sorted(self.running))
-            raise errors.DeadlineExceededError(
-                None, None, f"Timed out waiting for {names}"
-            ) from None
+            self._time_out()
+            return
         if event is None:
             self.step.check()
-            return
-        future = self.running.pop(event)
-        instruction = self.program.instructions[event]
-        instruction.put(self.values, outputs_of(instruction.op, future.result()))
-        self._finished(event)
+        elif event in self.running:
+            self._take(event)
 
-
+    def _time_out(self) -> None:
+        """DeadlineExceededError, unless all that was waited for has just ended."""
+        ops = {i: self.program.instructions[i].op for i in self.running}
+        pairs = [(self.running[i], ops[i]) for i in sorted(ops) if not self.running[i].done()]
+        message = waited_for(pairs)  # before they are cancelled
+        stuck = [future for future, _ in pairs if future.cancel() or not future.done()]
+        if stuck:
+            raise errors.DeadlineExceededError(None, pairs[0][1], f"Timed out waiting for {message}")
+        for i in list(self.running):
+            self._take(i)

@@ -17,12 +17,15 @@ from thalweg.graph.operation import Operation
 from thalweg.kernel import checks
 from thalweg.kernel.body import StateKey
 from thalweg.kernel.convention import Kernel, Kind, group_inputs, kernel_attrs
+from thalweg.kernel.step_resource import StepResource
 from thalweg.kernel.trace import apply_kernel
 from thalweg.kernel.trace_names import input_names
 from thalweg.runtime.access import Access
+from thalweg.runtime.arrays import to_device
 from thalweg.runtime.cluster import ClusterRunner, uninitialized
 from thalweg.runtime.resources import Handle, Variable
 from thalweg.runtime.step import KernelContext, Step
+from thalweg.runtime.waiting import Done, Wait
 from thalweg.runtime.worker import Worker
 
 
@@ -58,7 +61,9 @@ class RunCluster(Instruction):
     __slots__ = ("runner",)
 
     def __init__(self, op: Operation, inputs: list[int], first_output: int, worker: Worker) -> None:
-        super().__init__(op, inputs, first_output)
+        body = op._attrs["body"]
+        # what comes after args and static args are tokens: they say when the cluster runs
+        super().__init__(op, inputs[: len(body.args) + len(body.static_args)], first_output)
         self.runner = ClusterRunner(op, worker)
 
     def run(self, values: list[Any], step: Step) -> None:
@@ -77,7 +82,10 @@ class RunNothing(Instruction):
 class RunKernel(Instruction):
     """A node outside clusters: a host or stateful kernel, or one too small to compile."""
 
-    __slots__ = ("access", "accessing", "definition", "generation", "kernel", "keys", "names", "worker")
+    __slots__ = (
+        "access", "accessing", "attrs", "definition", "flat", "generation", "kernel", "keys", "names",
+        "worker",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -90,6 +98,8 @@ class RunKernel(Instruction):
         super().__init__(op, inputs, first_output)
         self.kernel: Kernel = op._record.kernel
         self.definition = op._record.definition
+        self.attrs = kernel_attrs(self.kernel.fn_attrs, op._attrs)
+        self.flat = not any(a.is_list for a in self.definition.inputs)
         self.worker = worker
         self.keys = keys
         self.names = input_names(op)
@@ -98,7 +108,7 @@ class RunKernel(Instruction):
         self.accessing: dict[str, Variable] = {}
 
     def run(self, values: list[Any], step: Step) -> None:
-        inputs = [values[i] for i in self.inputs]
+        inputs = [np.asarray(v) if isinstance(v := values[i], np.generic) else v for i in self.inputs]
         if not self.keys:
             self.put(values, self._apply(inputs, step))
             return
@@ -162,12 +172,12 @@ class RunKernel(Instruction):
             if kernel.kind in (Kind.TRACEABLE, Kind.UPDATE):
                 return self._apply_pure(kernel, inputs)
             arrays = [np.asarray(v) if isinstance(v, jax.Array) else v for v in inputs]
-            grouped = group_inputs(self.definition, self.op._attrs, arrays)
-            attrs = kernel_attrs(kernel.fn_attrs, self.op._attrs)
+            if not self.flat:
+                arrays = group_inputs(self.definition, self.op._attrs, arrays)
             if kernel.kind is Kind.HOST:
-                result = kernel.fn(*grouped, **attrs)
+                result = kernel.fn(*arrays, **self.attrs)
             else:
-                result = kernel.fn(KernelContext(self.op, step, self.worker), *grouped, **attrs)
+                result = kernel.fn(KernelContext(self.op, step, self.worker), *arrays, **self.attrs)
             return outputs_of(self.op, result)
         except errors.OpError:
             raise
@@ -177,9 +187,12 @@ class RunKernel(Instruction):
             checks.set_op(None)
 
     def _apply_pure(self, kernel: Kernel, inputs: list[Any]) -> list[Any]:
+        if len(inputs) > 1 and any(isinstance(v, Handle) for v in inputs):
+            inputs = [_boxed(v) for v in inputs]
         if kernel.host is not None and any(isinstance(v, jax.Array) for v in inputs):
             inputs = [np.asarray(v) if isinstance(v, jax.Array) else v for v in inputs]
-        return apply_kernel(kernel, self.definition, self.op._attrs, inputs)
+        outputs = apply_kernel(kernel, self.definition, self.op._attrs, inputs)
+        return [to_device(v, self.worker.device) if isinstance(v, jax.Array) else v for v in outputs]
 
     def _store(self, outputs: list[Any]) -> list[Any]:
         n = len(self.kernel.writes)
@@ -196,9 +209,9 @@ class RunKernel(Instruction):
 
 
 class RunAsync(Instruction):
-    """A kernel that hands back a future: no thread waits inside it."""
+    """A kernel that hands back a future, or its result where there is nothing to wait for."""
 
-    __slots__ = ("definition", "kernel", "worker")
+    __slots__ = ("attrs", "definition", "flat", "kernel", "worker")
 
     is_async = True
 
@@ -206,21 +219,37 @@ class RunAsync(Instruction):
         super().__init__(op, inputs, first_output)
         self.kernel: Kernel = op._record.kernel
         self.definition = op._record.definition
+        self.attrs = kernel_attrs(self.kernel.fn_attrs, op._attrs)
+        self.flat = not any(a.is_list for a in self.definition.inputs)
         self.worker = worker
 
-    def start(self, values: list[Any], step: Step) -> Future[Any]:
+    def start(self, values: list[Any], step: Step) -> Future[Any] | Wait | Done:
         """Starts the kernel; the future's result is what a stateful kernel would return."""
-        arrays = [
-            np.asarray(values[i]) if isinstance(values[i], jax.Array) else values[i] for i in self.inputs
-        ]
-        grouped = group_inputs(self.definition, self.op._attrs, arrays)
-        attrs = kernel_attrs(self.kernel.fn_attrs, self.op._attrs)
-        future: Future[Any] = self.kernel.fn(KernelContext(self.op, step, self.worker), *grouped, **attrs)
-        return future
+        arrays = [values[i] for i in self.inputs]
+        for i, value in enumerate(arrays):
+            if isinstance(value, jax.Array | np.generic):
+                arrays[i] = np.asarray(value)
+        if not self.flat:
+            arrays = group_inputs(self.definition, self.op._attrs, arrays)
+        result = self.kernel.fn(KernelContext(self.op, step, self.worker), *arrays, **self.attrs)
+        return result if hasattr(result, "add_done_callback") else Done(result)
+
+
+def _boxed(value: Any) -> Any:
+    """A handle as an array without dimensions, for kernels that arrange arrays (a list of queues)."""
+    if not isinstance(value, Handle):
+        return value
+    box = np.empty((), object)
+    box[()] = value
+    return box
 
 
 def _wants_handle(arg: Any) -> bool:
     return arg is not None and (arg.is_ref or (arg.dtype is not None and arg.dtype.name == "resource"))
+
+
+#: what kernels may put out that is no NumPy array
+_AS_IT_IS = (jax.Array, Variable, StepResource)
 
 
 def outputs_of(op: Operation, result: Any) -> list[Any]:
@@ -228,8 +257,8 @@ def outputs_of(op: Operation, result: Any) -> list[Any]:
     if result is None:
         return []
     if isinstance(result, list | tuple):
-        return [v if isinstance(v, jax.Array | Variable) else np.asarray(v) for v in result]
-    if isinstance(result, jax.Array | Variable):
+        return [v if isinstance(v, _AS_IT_IS) else np.asarray(v) for v in result]
+    if isinstance(result, _AS_IT_IS):
         return [result]
     return [np.asarray(result)]
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from thalweg.base import errors
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.plan.pipeline import PlanOptions, make_plan
-from thalweg.runtime.executor import Program
+from thalweg.runtime.dynamic import AnyProgram, make_program
 from thalweg.runtime.step import Step
 from thalweg.runtime.worker import Worker
 
@@ -23,14 +23,14 @@ class Master:
         self.worker = worker
         self.options = options
         self._lock = threading.Lock()
-        self._programs: dict[Any, Program] = {}
+        self._programs: dict[Any, AnyProgram] = {}
         self._mutations = graph._mutations
         self._steps: set[Step] = set()
         self._closed = False
 
     def prepare(
         self, feeds: Sequence[Tensor], fetches: Sequence[Tensor], targets: Sequence[Operation]
-    ) -> Program:
+    ) -> AnyProgram:
         """The program of a signature. Planned once; again only where existing nodes were changed."""
         key = (tuple(feeds), tuple(fetches), tuple(targets))
         with self._lock:
@@ -41,12 +41,25 @@ class Master:
         if program is None:
             with self.graph._lock:
                 plan = make_plan(self.graph, feeds, fetches, targets, self.options, [self.worker.device_name])
-            program = Program(plan, len(feeds), len(fetches), self.worker)
+            program = make_program(plan, len(feeds), len(fetches), self.worker)
             with self._lock:
                 program = self._programs.setdefault(key, program)
         return program
 
-    def run(self, program: Program, feeds: Sequence[Any], step: Step) -> list[Any]:
+    def prepare_part(
+        self,
+        feeds: Sequence[Tensor],
+        fetches: Sequence[Tensor],
+        targets: Sequence[Operation],
+        done: Collection[Operation],
+    ) -> AnyProgram:
+        """The program of one part of a step, whose nodes in `done` have run. Not kept."""
+        with self.graph._lock:
+            devices = [self.worker.device_name]
+            plan = make_plan(self.graph, feeds, fetches, targets, self.options, devices, done)
+        return make_program(plan, len(feeds), len(fetches), self.worker)
+
+    def run(self, program: AnyProgram, feeds: Sequence[Any], step: Step) -> list[Any]:
         """Runs one step of a program. RuntimeError after close."""
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")

@@ -31,6 +31,10 @@ class StepRecorder:
         finally:
             self._rows.append((device, op._name, _label(op), start, time.time_ns(), threading.get_ident()))
 
+    def add(self, op: Operation, device: str, start: int) -> None:
+        """A node that ran from `start` (nanoseconds) until now, in no thread of its own."""
+        self._rows.append((device, op._name, _label(op), start, time.time_ns(), threading.get_ident()))
+
     def fill(self, step_stats: Any) -> None:
         """Writes what was recorded into a StepStats message, by device."""
         devices: dict[str, Any] = {}

@@ -80,9 +80,14 @@ class ResourceManager:
 
 
 class Handle:
-    """What a reference or a resource handle is while a step runs: the node that stands for the variable."""
+    """What a reference or a resource handle is while a step runs: the node that stands for the resource.
 
-    __slots__ = ("op",)
+    found, generation: what runtime.stateful found behind it, and the manager's generation then.
+    """
+
+    __slots__ = ("found", "generation", "op")
 
     def __init__(self, op: Operation) -> None:
         self.op = op
+        self.found: Any = None
+        self.generation = -1

@@ -83,6 +83,14 @@ class KernelContext:
         """The session's (or server's) ResourceManager."""
         return self.worker.resources
 
+    def resource(self, handle: Any) -> Any:
+        """The queue, barrier, accumulator or mutex behind a handle."""
+        return self.worker.resource(handle)
+
+    def own_resource(self) -> Any:
+        """The resource that the node itself names (a staging area)."""
+        return self.worker.own_resource(self.op)
+
     def fail(self, error: type[OpError], message: str) -> OpError:
         """An error that names the node, to be raised."""
         return error(None, self.op, f"{self.op.type} '{self.op.name}': {message}")

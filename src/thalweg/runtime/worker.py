@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from thalweg.graph.operation import Operation
 from thalweg.kernel.body import StateKey
 from thalweg.runtime.access import AccessManager
 from thalweg.runtime.arrays import devices
 from thalweg.runtime.resources import ResourceManager, Variable
+from thalweg.runtime.stateful import found, resource_of
 
 
 class Worker:
@@ -34,3 +36,11 @@ class Worker:
     def variable(self, key: StateKey) -> Variable:
         """The variable, or a node's own state, of that key."""
         return self.resources.variable(key)
+
+    def resource(self, handle: Any) -> Any:
+        """The queue, barrier, accumulator or mutex behind a handle."""
+        return resource_of(self.resources, handle)
+
+    def own_resource(self, op: Operation) -> Any:
+        """The resource that a node names by its attributes (a staging area)."""
+        return found(self.resources, op)

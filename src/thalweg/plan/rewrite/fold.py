@@ -22,7 +22,8 @@ def fold_constants(graph: Graph) -> int:
     """Nodes that follow from constants and static shapes become Const nodes of the same name and origin.
 
     Law: values are those of the op's own host kernel; nothing is regrouped; what had an effect on the way to
-    a folded node still runs before it. Returns how many.
+    a folded node still runs before it; in a loop or a branch the constant stays there, by its control
+    inputs. Returns how many.
     """
     const = registry.lookup("Const")
     targets = set(graph._targets)
@@ -37,6 +38,10 @@ def fold_constants(graph: Graph) -> int:
         if any(v is None for v in values):
             continue
         controls = [*op._control_inputs, *(t._op for t in op._inputs if t._op in effects)]
+        if op._control_flow_context is not None:
+            if any(t._op.type != "Const" for t in op._inputs):
+                continue  # a control edge can't say which side of a Switch it comes from
+            controls += (c for t in op._inputs for c in t._op._control_inputs)
         new_ops: list[Operation] = []
         for tensor, value in zip(op._outputs, values, strict=True):
             attrs = {"value": value, "dtype": tensor._dtype}
