@@ -64,8 +64,12 @@ def gradients(
     where no y depends on it (zeros with unconnected_gradients=ZERO).
 
     Errors: LookupError where an operation on the way has no gradient; TypeError for integer ys; ValueError
-    where a gradient function returns the wrong number of gradients.
+    where a gradient function returns the wrong number of gradients, or for unknown unconnected_gradients.
     """
+    if unconnected_gradients not in (UnconnectedGradients.NONE, UnconnectedGradients.ZERO):
+        raise ValueError(
+            f"Unknown value for unconnected_gradients: {unconnected_gradients!r}: it takes 'none' or 'zero'"
+        )
     ys, xs = _as_list(ys), _as_list(xs)
     stops = [] if stop_gradients is None else _as_list(stop_gradients)
     given = [None] * len(ys) if grad_ys is None else _as_list(grad_ys)
@@ -73,7 +77,8 @@ def gradients(
         raise ValueError(f"Cannot compute gradients: {len(ys)} ys but {len(given)} grad_ys")
     graph = get_default_graph()
     with graph.name_scope(name or "gradients"):
-        ys = [_as_tensor(y, f"y_{i}") for i, y in enumerate(ys)]
+        # values, where xs are the variables themselves: the gradient of a variable by itself is 1
+        ys = [y.values if isinstance(y, IndexedSlices) else convert_to_tensor(y, name=f"y_{i}") for i, y in enumerate(ys)]
         xs = [_as_tensor(x, f"x_{i}") for i, x in enumerate(xs)]
         stops = [_as_tensor(s, f"stop_{i}") for i, s in enumerate(stops)]
         walk = _Walk(graph, colocate_gradients_with_ops, gate_gradients, aggregation_method)

@@ -154,7 +154,7 @@ class BaseSession:
             timeout = options.timeout_in_ms or timeout
         if metadata is not None and not isinstance(metadata, config_pb2.RunMetadata):
             raise TypeError(f"run_metadata must be a tf.RunMetadata, but got {type(metadata)}")
-        step = Step(timeout, options)
+        step = Step(timeout)
         traced = options is not None and options.trace_level > config_pb2.RunOptions.NO_TRACE
         if metadata is not None and traced:
             step.stats = StepRecorder()

@@ -369,7 +369,9 @@ def _canonical(kind: str, value: Any, attr: AttrDef, op: str) -> Any:
     try:
         return _CANONICAL[kind](value)
     except (TypeError, ValueError, OverflowError) as e:
-        raise TypeError(
+        # a shape with a bad dimension is a shape all the same
+        error = ValueError if kind == "shape" and isinstance(e, ValueError) else TypeError
+        raise error(
             f"Expected {kind} for attr '{attr.name}' of '{op}' Op, got {value!r} of type "
             f"'{type(value).__name__}'. {e}"
         ) from None

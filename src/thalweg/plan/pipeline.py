@@ -58,11 +58,12 @@ def make_plan(
     options: PlanOptions,
     devices: Sequence[str] = ("/job:localhost/replica:0/task:0/device:CPU:0",),
 ) -> Plan:
-    """Runs the passes for one signature. The caller's graph is not changed.
+    """Runs the passes for one signature. The caller's graph is not changed; it is locked while it is copied.
 
     devices: the full names of the devices there are, the default first.
     """
-    new = prune(graph, feeds, fetches, targets)
+    with graph._lock:
+        new = prune(graph, feeds, fetches, targets)
     report = [("prune", len(new._ops))]
     grammar = check if options.check else _no_check
     grammar(new, "prune")

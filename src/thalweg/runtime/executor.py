@@ -9,7 +9,8 @@ by the futures of asynchronous kernels.
 from __future__ import annotations
 
 import queue
-from collections import deque
+import time
+from collections import Counter, deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -23,6 +24,7 @@ from thalweg.graph.subgraph import topological_order
 from thalweg.kernel.convention import Kind
 from thalweg.plan.pipeline import Plan
 from thalweg.runtime.arrays import to_host
+from thalweg.runtime.failures import op_error
 from thalweg.runtime.instructions import Instruction, RunAsync, RunCluster, RunKernel, RunNothing, outputs_of
 from thalweg.runtime.resources import Handle
 from thalweg.runtime.step import Step
@@ -44,7 +46,9 @@ class Program:
             self._add(op, slots)
         self._mark_frees(n_feeds)
         self.is_async = any(i.is_async for i in self.instructions)
-        self._dependents, self._pending = self._edges()
+        if self.is_async:
+            self._dependents, self._pending = self._edges()
+            self._readers = Counter(slot for i in self.instructions for slot in i.freeable)
         #: the commonest program: feeds straight into one cluster, its results fetched
         self.single = self._single(n_feeds)
 
@@ -55,7 +59,8 @@ class Program:
             return
         if kind == "_Retval":
             tensor = op._inputs[0]
-            only = len(tensor._consumers) == 1 and tensor._op._record.kernel.kind is not Kind.SOURCE
+            # a kernel outside clusters may have passed on what somebody else still holds
+            only = len(tensor._consumers) == 1 and tensor._op._record.kernel.kind is Kind.CLUSTER
             self.results[op._attrs["index"]] = (slots[tensor], only)
             return
         first = len(self._template)
@@ -88,12 +93,10 @@ class Program:
         kept = {slot for slot, _ in self.results} | set(range(n_feeds))
         seen: set[int] = set()
         for instruction in reversed(self.instructions):
-            frees = []
-            for slot in dict.fromkeys(instruction.inputs):
-                if slot not in seen and slot not in kept and self._template[slot] is None:
-                    frees.append(slot)
-                seen.add(slot)
-            instruction.frees = tuple(frees)
+            slots = [s for s in dict.fromkeys(instruction.inputs) if s not in kept]
+            instruction.freeable = tuple(s for s in slots if self._template[s] is None)
+            instruction.frees = tuple(s for s in instruction.freeable if s not in seen)
+            seen.update(slots)
 
     def _edges(self) -> tuple[list[list[int]], list[int]]:
         """For the ready queue: who waits for each instruction, and for how many each waits."""
@@ -123,14 +126,14 @@ class Program:
             if step.deadline is not None:
                 step.check()
             outputs = single.runner.run(list(feeds), step)
-            return [_fetched(outputs[i], give, feeds) for i, (_, give) in enumerate(self.results)]
+            return [_fetched(outputs[i], give) for i, (_, give) in enumerate(self.results)]
         values = self._template.copy()
         values[: len(feeds)] = feeds
         if self.is_async:
             _Run(self, values, step).go()
         else:
             self._run_in_order(values, step)
-        return [_fetched(values[slot], give, feeds) for slot, give in self.results]
+        return [_fetched(values[slot], give) for slot, give in self.results]
 
     def _run_in_order(self, values: list[Any], step: Step) -> None:
         watched = step.deadline is not None
@@ -150,20 +153,22 @@ class Program:
 def _instructions_before(op: Operation, index: dict[Operation, int]) -> set[Operation]:
     """The operations with an instruction that op waits for, also through constants that wait for them."""
     found: set[Operation] = set()
+    passed: set[Operation] = set()
     stack = [t._op for t in op._inputs] + op._control_inputs
     while stack:
         source = stack.pop()
         if source in index:
             found.add(source)
-        else:
+        elif source not in passed:
+            passed.add(source)
             stack.extend(source._control_inputs)
     return found
 
 
-def _fetched(value: Any, give: bool, feeds: Sequence[Any]) -> Any:
+def _fetched(value: Any, give: bool) -> Any:
     """A fetched value as the caller gets it: his own, and a NumPy scalar where it has no dimensions.
 
-    give: nothing else in the program uses the value.
+    give: nobody else holds the value.
     """
     if isinstance(value, jax.Array):
         array = to_host(value, give=give)
@@ -172,10 +177,7 @@ def _fetched(value: Any, give: bool, feeds: Sequence[Any]) -> Any:
             None, value.op, f"'{value.op._name}' is a handle: fetch the variable's value instead"
         )
     else:
-        array = value
-        flags = array.flags
-        if not (give and flags.owndata and flags.writeable) or any(value is f for f in feeds):
-            array = np.array(value)
+        array = np.array(value)
     return array if array.ndim else array[()]
 
 
@@ -187,12 +189,17 @@ class _Run:
         self.values = values
         self.step = step
         self.pending = program._pending.copy()
+        self.readers = program._readers.copy()
         self.ready = deque(i for i, n in enumerate(self.pending) if n == 0)
         self.running: dict[int, Future[Any]] = {}
+        self.started: dict[int, int] = {}  # when, in nanoseconds, where the step is traced
         self.events: queue.SimpleQueue[int | None] = queue.SimpleQueue()
 
     def go(self) -> None:
-        """Runs to the end, the first error, the deadline or cancellation."""
+        """Runs to the end, the first error, the deadline or cancellation.
+
+        Where it ends early, the step is cancelled, so that the kernels under way give up.
+        """
         remove = self.step.on_cancel(lambda: self.events.put(None))
         try:
             while self.ready or self.running:
@@ -201,6 +208,9 @@ class _Run:
                     self._start(self.ready.popleft())
                 if self.running:
                     self._wait()
+        except BaseException as e:
+            self.step.cancel(errors.CancelledError(None, None, f"Another node of the step failed: {e}"))
+            raise
         finally:
             remove()
             for future in self.running.values():
@@ -208,6 +218,8 @@ class _Run:
 
     def _start(self, i: int) -> None:
         instruction = self.program.instructions[i]
+        if self.step.stats is not None:
+            self.started[i] = time.time_ns()
         if isinstance(instruction, RunAsync):
             future = instruction.start(self.values, self.step)
             self.running[i] = future
@@ -217,6 +229,13 @@ class _Run:
         self._finished(i)
 
     def _finished(self, i: int) -> None:
+        instruction = self.program.instructions[i]
+        if self.step.stats is not None:
+            self.step.stats.record(instruction.op, self.program.worker.device_name, self.started[i])
+        for slot in instruction.freeable:
+            self.readers[slot] -= 1
+            if self.readers[slot] == 0:
+                self.values[slot] = None
         for j in self.program._dependents[i]:
             self.pending[j] -= 1
             if self.pending[j] == 0:
@@ -235,7 +254,11 @@ class _Run:
             return
         future = self.running.pop(event)
         instruction = self.program.instructions[event]
-        instruction.put(self.values, outputs_of(instruction.op, future.result()))
+        try:
+            result = future.result()
+        except Exception as e:
+            raise op_error(e, instruction.op) from e
+        instruction.put(self.values, outputs_of(instruction.op, result))
         self._finished(event)
 
 

@@ -21,6 +21,7 @@ from thalweg.kernel.trace import apply_kernel
 from thalweg.kernel.trace_names import input_names
 from thalweg.runtime.access import Access
 from thalweg.runtime.cluster import ClusterRunner, uninitialized
+from thalweg.runtime.failures import op_error
 from thalweg.runtime.resources import Handle, Variable
 from thalweg.runtime.step import KernelContext, Step
 from thalweg.runtime.worker import Worker
@@ -29,7 +30,7 @@ from thalweg.runtime.worker import Worker
 class Instruction:
     """One node to run. Subclasses are final."""
 
-    __slots__ = ("first_output", "frees", "inputs", "op")
+    __slots__ = ("first_output", "freeable", "frees", "inputs", "op")
 
     is_async = False
 
@@ -37,7 +38,9 @@ class Instruction:
         self.op = op
         self.inputs = inputs
         self.first_output = first_output
-        #: slots that nobody needs after this instruction, in program order
+        #: of the inputs' slots, those that are freed after their last use
+        self.freeable: tuple[int, ...] = ()
+        #: of those, the ones that nobody needs after this instruction, in program order
         self.frees: tuple[int, ...] = ()
 
     def run(self, values: list[Any], step: Step) -> None:
@@ -171,8 +174,8 @@ class RunKernel(Instruction):
             return outputs_of(self.op, result)
         except errors.OpError:
             raise
-        except (ValueError, TypeError) as e:
-            raise errors.InvalidArgumentError(None, self.op, f"{self.op.type} '{self.op._name}': {e}") from e
+        except Exception as e:
+            raise op_error(e, self.op) from e
         finally:
             checks.set_op(None)
 
@@ -215,8 +218,13 @@ class RunAsync(Instruction):
         ]
         grouped = group_inputs(self.definition, self.op._attrs, arrays)
         attrs = kernel_attrs(self.kernel.fn_attrs, self.op._attrs)
-        future: Future[Any] = self.kernel.fn(KernelContext(self.op, step, self.worker), *grouped, **attrs)
-        return future
+        context = KernelContext(self.op, step, self.worker)
+        try:
+            return self.kernel.fn(context, *grouped, **attrs)  # type: ignore[no-any-return]
+        except errors.OpError:
+            raise
+        except Exception as e:
+            raise op_error(e, self.op) from e
 
 
 def _wants_handle(arg: Any) -> bool:

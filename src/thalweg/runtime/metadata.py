@@ -29,7 +29,11 @@ class StepRecorder:
         try:
             yield
         finally:
-            self._rows.append((device, op._name, _label(op), start, time.time_ns(), threading.get_ident()))
+            self.record(op, device, start)
+
+    def record(self, op: Operation, device: str, start: int) -> None:
+        """A node that started then (in nanoseconds) and has just ended."""
+        self._rows.append((device, op._name, _label(op), start, time.time_ns(), threading.get_ident()))
 
     def fill(self, step_stats: Any) -> None:
         """Writes what was recorded into a StepStats message, by device."""

@@ -1,0 +1,35 @@
+"""What goes wrong in a kernel, a compilation or an executable, as the errors that a step ends with."""
+
+from __future__ import annotations
+
+import jax
+
+from thalweg.base import errors
+from thalweg.graph.operation import Operation
+
+_CLASSES: tuple[tuple[tuple[type[Exception], ...], type[errors.OpError]], ...] = (
+    ((NotImplementedError,), errors.UnimplementedError),
+    ((MemoryError,), errors.ResourceExhaustedError),
+    ((ValueError, TypeError, IndexError, OverflowError, AssertionError), errors.InvalidArgumentError),
+)
+
+
+def op_error(error: Exception, op: Operation) -> errors.OpError:
+    """An exception as the step's error, which names the node; an OpError is returned as it is.
+
+    XLA's errors keep the class that their text begins with; what nobody has foreseen is an InternalError.
+    """
+    if isinstance(error, errors.OpError):
+        return error
+    if isinstance(error, jax.errors.JaxRuntimeError):
+        kind = _class_of_status(str(error))
+    else:
+        kind = next((to for of, to in _CLASSES if isinstance(error, of)), errors.InternalError)
+    text = str(error) if kind is not errors.InternalError else f"{type(error).__name__}: {error}"
+    return kind(None, op, f"{op.type} '{op._name}': {text}")
+
+
+def _class_of_status(text: str) -> type[errors.OpError]:
+    """The class of a status that is written "RESOURCE_EXHAUSTED: Out of memory ..."."""
+    code = vars(errors).get(text.partition(":")[0])
+    return errors.exception_type_from_error_code(code) if isinstance(code, int) and code else errors.InternalError
