@@ -77,8 +77,7 @@ def gradients(
         raise ValueError(f"Cannot compute gradients: {len(ys)} ys but {len(given)} grad_ys")
     graph = get_default_graph()
     with graph.name_scope(name or "gradients"):
-        # values, where xs are the variables themselves: the gradient of a variable by itself is 1
-        ys = [y.values if isinstance(y, IndexedSlices) else convert_to_tensor(y, name=f"y_{i}") for i, y in enumerate(ys)]
+        ys = [_as_value(y, f"y_{i}") for i, y in enumerate(ys)]
         xs = [_as_tensor(x, f"x_{i}") for i, x in enumerate(xs)]
         stops = [_as_tensor(s, f"stop_{i}") for i, s in enumerate(stops)]
         walk = _Walk(graph, colocate_gradients_with_ops, gate_gradients, aggregation_method)
@@ -90,6 +89,11 @@ def gradients(
 
 def _as_list(x: Any) -> list[Any]:
     return list(x) if isinstance(x, list | tuple) else [x]
+
+
+def _as_value(y: Any, name: str) -> Tensor:
+    """What y is, also where it is a variable: only as an x does a variable stand for itself."""
+    return y.values if isinstance(y, IndexedSlices) else convert_to_tensor(y, name=name)
 
 
 def _as_tensor(x: Any, name: str) -> Tensor:

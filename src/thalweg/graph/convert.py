@@ -231,7 +231,8 @@ def _object_array(value: Any, array: np.ndarray, dtype: DType | None) -> np.ndar
         return _string_array(value)
     if array.size and any(v is None for v in array.flat):
         raise TypeError(f"None values not supported: {value!r}")
-    if dtype is not None and (dtype.is_floating or dtype.is_complex) and all(type(v) is int for v in array.flat):
+    inexact = dtype is not None and (dtype.is_floating or dtype.is_complex)
+    if dtype is not None and inexact and all(type(v) is int for v in array.flat):
         return array.astype(np.float64).astype(dtype.as_numpy_dtype)  # integers beyond 64 bits
     try:
         flat = np.array([np.asarray(v) for v in array.flat])

@@ -72,7 +72,7 @@ class Program:
         for i, tensor in enumerate(op._outputs):
             slots[tensor] = first + i
         if kernel.kind is Kind.SOURCE:
-            self._template.append(op._attrs["value"] if kind == "Const" else Handle(op))
+            self._template.append(self._constant(op) if kind == "Const" else Handle(op))
             return
         self._template.extend([None] * len(op._outputs))
         inputs = [slots[t] for t in op._inputs]
@@ -87,6 +87,12 @@ class Program:
         else:
             instruction = RunKernel(op, inputs, first, self.worker, keys)
         self.instructions.append(instruction)
+
+    def _constant(self, op: Operation) -> Any:
+        """A Const node's value, on the device where clusters take it: it doesn't go there in every step."""
+        value = op._attrs["value"]
+        on_device = any(user._record.kernel.kind is Kind.CLUSTER for user in op._outputs[0]._consumers)
+        return self.worker.constant(value) if on_device else value
 
     def _mark_frees(self, n_feeds: int) -> None:
         """After the last use of a value nobody holds it, so its buffer is freed."""
@@ -256,6 +262,8 @@ class _Run:
         instruction = self.program.instructions[event]
         try:
             result = future.result()
+        except errors.OpError:
+            raise
         except Exception as e:
             raise op_error(e, instruction.op) from e
         instruction.put(self.values, outputs_of(instruction.op, result))

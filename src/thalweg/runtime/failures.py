@@ -15,12 +15,10 @@ _CLASSES: tuple[tuple[tuple[type[Exception], ...], type[errors.OpError]], ...] =
 
 
 def op_error(error: Exception, op: Operation) -> errors.OpError:
-    """An exception as the step's error, which names the node; an OpError is returned as it is.
+    """An exception that isn't an OpError as the step's error, which names the node.
 
     XLA's errors keep the class that their text begins with; what nobody has foreseen is an InternalError.
     """
-    if isinstance(error, errors.OpError):
-        return error
     if isinstance(error, jax.errors.JaxRuntimeError):
         kind = _class_of_status(str(error))
     else:
@@ -32,4 +30,6 @@ def op_error(error: Exception, op: Operation) -> errors.OpError:
 def _class_of_status(text: str) -> type[errors.OpError]:
     """The class of a status that is written "RESOURCE_EXHAUSTED: Out of memory ..."."""
     code = vars(errors).get(text.partition(":")[0])
-    return errors.exception_type_from_error_code(code) if isinstance(code, int) and code else errors.InternalError
+    if not isinstance(code, int) or code == errors.OK:
+        return errors.InternalError
+    return errors.exception_type_from_error_code(code)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
-from thalweg.kernel.body import StateKey
+import jax
+import numpy as np
+
 from thalweg.runtime.access import AccessManager
-from thalweg.runtime.arrays import devices
-from thalweg.runtime.resources import ResourceManager, Variable
+from thalweg.runtime.arrays import devices, to_device
+from thalweg.runtime.resources import ResourceManager
 
 
 class Worker:
@@ -18,6 +21,7 @@ class Worker:
         self.resources = ResourceManager()
         self.access = AccessManager()
         self._device: Any = None
+        self._constants: weakref.WeakValueDictionary[int, jax.Array] = weakref.WeakValueDictionary()
 
     @property
     def device(self) -> Any:
@@ -31,6 +35,12 @@ class Worker:
         """The full name of the device."""
         return f"{self.name}/device:CPU:0"
 
-    def variable(self, key: StateKey) -> Variable:
-        """The variable, or a node's own state, of that key."""
-        return self.resources.variable(key)
+    def constant(self, array: np.ndarray) -> jax.Array:
+        """A constant of a plan on the device: one copy for all programs, while one of them holds it.
+
+        The caller keeps `array` as long as the result: what is known of it goes by its identity.
+        """
+        found = self._constants.get(id(array))
+        if found is None:
+            found = self._constants[id(array)] = to_device(array, self.device)
+        return found

@@ -56,12 +56,14 @@ def fold_constants(graph: Graph) -> int:
 
 
 def _with_effects(graph: Graph) -> set[Operation]:
-    """The nodes that change something when they run, and those that wait for such a node."""
+    """The nodes that change something when they run or find a variable without a value, and those that wait for
+    such a node."""
     found: set[Operation] = set()
     for op in topological_order(graph):
         kernel = op._record.kernel
         stateful = op._record.definition.is_stateful or (kernel is not None and bool(kernel.writes))
         own = stateful and kernel is not None and kernel.kind is not Kind.SOURCE
+        own = own or any(t._dtype.is_ref_dtype for t in op._inputs)
         if own or any(t._op in found for t in op._inputs) or any(c in found for c in op._control_inputs):
             found.add(op)
     return found
