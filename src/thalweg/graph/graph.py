@@ -125,6 +125,15 @@ class Graph:
         for other in op._control_inputs:
             other._control_outputs.remove(op)
 
+    def _take_back(self, ops: Sequence[Operation]) -> None:
+        """Removes nodes that were just added, of which no others know."""
+        gone = set(ops)
+        with self._lock:
+            self._ops = [op for op in self._ops if op not in gone]
+            for op in ops:
+                self._forget(op)
+                del self._by_name[op._name]
+
     def _apply_scopes(self, op: Operation, scopes: Any) -> None:
         """Device, colocation, attribute scopes, container, control-flow context, control scopes."""
         if scopes.attr_scope:

@@ -207,7 +207,12 @@ def _is_free(op: Operation) -> bool:
 def _must_part(
     source: Operation, tensor: Tensor | None, op: Operation, known: set[Tensor], statics: list[Tensor]
 ) -> bool:
-    """Whether op can't share a cluster with this producer: it must know a value that is computed there."""
+    """Whether op can't share a phase with this producer, though both are compiled.
+
+    It is on another device (what is computed there may wait for this one), or computes what op must know.
+    """
+    if source._device != op._device:
+        return True
     return tensor is not None and tensor not in known and tensor in statics
 
 
@@ -261,14 +266,10 @@ def _latest(
     for op in reversed(order):
         if op not in inside or may_fail(op):
             continue
-        limit: int | None = None
-        for tensor in op._outputs:
-            for user in tensor._consumers:
-                p = phase[user]
-                if user in inside and tensor not in known and tensor in static_tensors(user):
-                    p -= 1
-                limit = p if limit is None else min(limit, p)
-        for user in op._control_outputs:
-            limit = phase[user] if limit is None else min(limit, phase[user])
-        if limit is not None and limit > phase[op]:
-            phase[op] = limit
+        users: list[tuple[Operation, Tensor | None]] = [(c, t) for t in op._outputs for c in t._consumers]
+        users += [(c, None) for c in op._control_outputs]
+        limits = [
+            phase[user] - (user in inside and _must_part(op, tensor, user, known, static_tensors(user)))
+            for user, tensor in users
+        ]
+        phase[op] = max(phase[op], min(limits, default=0))

@@ -67,8 +67,9 @@ class ResourceManager:
         """Forgets a resource; whether it was there."""
         kind, container, name = key
         with self._lock:
-            self.generation += 1
-            return self._containers.get(container, {}).pop((kind, name), None) is not None
+            removed = self._containers.get(container, {}).pop((kind, name), None) is not None
+            self.generation += removed
+            return removed
 
     def clear(self, containers: Iterable[str] = ()) -> None:
         """Empties the named containers ("" is the default one), or all of them."""
