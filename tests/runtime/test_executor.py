@@ -283,3 +283,19 @@ def test_no_kernel() -> None:
         op = node("none", None, [])  # type: ignore[arg-type]
         with pytest.raises(errors.UnimplementedError, match="no kernel is registered"):
             program([op.outputs[0]])
+
+
+def test_a_reference_given_to_an_asynchronous_kernel_is_read(graph: Graph) -> None:
+    """After what the node waits for, and before what comes after it."""
+    later = Later()
+    later.give(1.0)
+    v = tf.Variable(3.0)
+    ref = v.op.outputs[0]
+    with tf.control_dependencies([tf.assign_add(v, 1.0)]):
+        op = node("later", later.kernel, [ref])
+    with tf.control_dependencies([op]):
+        after = tf.assign_add(v, 10.0)
+    with tf.Session() as sess:
+        sess.run(v.initializer)
+        assert sess.run([op.outputs[0], after]) == [1.0, 14.0]
+    assert later.inputs == (np.float32(4.0),)

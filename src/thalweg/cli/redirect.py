@@ -11,7 +11,6 @@ import difflib
 import importlib
 import importlib.abc
 import importlib.machinery
-import importlib.util
 import pkgutil
 import sys
 from collections.abc import Sequence

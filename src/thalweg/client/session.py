@@ -330,9 +330,11 @@ class Session(BaseSession):
         return self
 
     def __exit__(self, *details: Any) -> None:
-        for context in reversed(self._contexts.pop()):
-            context.__exit__(*details)
-        self.close()
+        try:
+            for context in reversed(self._contexts.pop()):
+                context.__exit__(*details)
+        finally:
+            self.close()
 
     @staticmethod
     def reset(target: str, containers: Sequence[str] | None = None, config: Any = None) -> None:

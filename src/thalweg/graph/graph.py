@@ -17,7 +17,7 @@ from thalweg.base import device_name, origin
 from thalweg.base.dtypes import DType
 from thalweg.graph import registry
 from thalweg.graph.operation import Operation, Tensor, _hooks
-from thalweg.graph.scope_stacks import ControlScope, ScopeState
+from thalweg.graph.scope_stacks import ControlScope, Scopes, ScopeState
 from thalweg.graph.shape_context import infer_shapes
 
 _VALID_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
@@ -83,29 +83,13 @@ class Graph:
             control_inputs = [*control_inputs, *self._control_inputs_for(inputs, scopes)]
         if output_dtypes is None:
             output_dtypes = record.definition.output_dtypes(attrs)
+        if frames is None:
+            frames = origin.capture()
         with self._lock:
-            if name.endswith("/"):
-                unique = name[:-1]
-                if not _VALID_NAME.match(unique) and not unique.startswith("_"):
-                    raise _bad_name(unique, "node")
-                if unique in self._by_name:
-                    raise ValueError(f"Duplicate node name in graph: '{unique}'")
-                self._names_in_use.setdefault(unique.lower(), 1)
-            else:
-                if not (_VALID_SCOPE if scopes.name else _VALID_NAME).match(name):
-                    raise _bad_name(name, "node")
-                unique = self.unique_name(name)
+            unique = self._node_name(name, scopes)
+            controls = list(dict.fromkeys(control_inputs)) if control_inputs else []
             op = Operation(
-                self,
-                self._next_id,
-                unique,
-                record,
-                inputs,
-                list(dict.fromkeys(control_inputs)) if control_inputs else [],
-                attrs,
-                output_dtypes,
-                "",
-                frames if frames is not None else origin.capture(),
+                self, self._next_id, unique, record, inputs, controls, attrs, output_dtypes, "", frames
             )
             try:
                 infer_shapes(op)
@@ -117,6 +101,20 @@ class Graph:
             self._by_name[unique] = op
         self._apply_scopes(op, scopes)
         return op
+
+    def _node_name(self, name: str, scopes: Scopes) -> str:
+        """The name of a new node, marked as used; see add_node."""
+        if not name.endswith("/"):
+            if not (_VALID_SCOPE if scopes.name else _VALID_NAME).match(name):
+                raise _bad_name(name, "node")
+            return self.unique_name(name)
+        name = name[:-1]
+        if not _VALID_NAME.match(name) and not name.startswith("_"):
+            raise _bad_name(name, "node")
+        if name in self._by_name:
+            raise ValueError(f"Duplicate node name in graph: '{name}'")
+        self._names_in_use.setdefault(name.lower(), 1)
+        return name
 
     def _forget(self, op: Operation) -> None:
         """Undoes the links of an operation that could not be added."""
@@ -134,7 +132,7 @@ class Graph:
                 self._forget(op)
                 del self._by_name[op._name]
 
-    def _apply_scopes(self, op: Operation, scopes: Any) -> None:
+    def _apply_scopes(self, op: Operation, scopes: Scopes) -> None:
         """Device, colocation, attribute scopes, container, control-flow context, control scopes."""
         if scopes.attr_scope:
             for key, value in scopes.attr_scope.items():
@@ -166,7 +164,7 @@ class Graph:
             op._control_flow_context = context
             context.AddOp(op)
 
-    def _control_inputs_for(self, inputs: Sequence[Tensor], scopes: Any) -> list[Operation]:
+    def _control_inputs_for(self, inputs: Sequence[Tensor], scopes: Scopes) -> list[Operation]:
         """The control inputs that the scopes in force add to a node with these inputs.
 
         A scope is left out where one of the inputs was itself made inside it: the order follows already.

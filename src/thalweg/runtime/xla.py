@@ -292,6 +292,7 @@ def _full_key(
         "options": _OPTIONS.get(device.platform, {}).get(level, {}),
         "machine": _machine(device.platform, device.device_kind),
         "client": device.client.platform_version,
+        "precision": str(jax.config.jax_default_matmul_precision),  # type: ignore[attr-defined]
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
