@@ -95,7 +95,7 @@ class FetchPlan:
 
 
 class IndexedSlicesValue(NamedTuple):
-    """What fetching IndexedSlices gives: its parts as NumPy arrays; dense_shape is None where it isn't known."""
+    """What fetching IndexedSlices gives: its parts as NumPy arrays, or None for an unknown shape."""
 
     values: Any
     indices: Any

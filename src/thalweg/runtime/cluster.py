@@ -86,7 +86,7 @@ class ClusterRunner:
                     outputs = executable(*operands)
                 except Exception as e:
                     if executable.fits(operands):
-                        raise op_error(e, self.op) from e
+                        raise op_error(e, self.op, self._lost(binding)) from e
                     executable = None  # made for other shapes than these
                     continue
                 return self._finish(outputs, binding.writes, operands, static)
@@ -114,6 +114,13 @@ class ClusterRunner:
                 value = to_device(np.asarray(value), self.device)  # a copy that may be donated
             values.append(value)
         return values
+
+    def _lost(self, binding: _Binding) -> str:
+        """What a failed run has cost: the variables whose buffers it was given to write into are lost."""
+        gone = [v for v in binding.reads if isinstance(v.value, jax.Array) and v.value.is_deleted()]
+        for variable in gone:
+            variable.value = None
+        return f". The values of {', '.join(v.name for v in gone)} are lost" if gone else ""
 
     def _user_of(self, variable: Variable) -> Operation:
         """The first node of the cluster that uses a variable."""

@@ -14,8 +14,8 @@ _CLASSES: tuple[tuple[tuple[type[Exception], ...], type[errors.OpError]], ...] =
 )
 
 
-def op_error(error: Exception, op: Operation) -> errors.OpError:
-    """An exception that isn't an OpError as the step's error, which names the node.
+def op_error(error: Exception, op: Operation, also: str = "") -> errors.OpError:
+    """An exception that isn't an OpError as the step's error, which names the node. also: further text.
 
     XLA's errors keep the class that their text begins with; what nobody has foreseen is an InternalError.
     """
@@ -24,7 +24,7 @@ def op_error(error: Exception, op: Operation) -> errors.OpError:
     else:
         kind = next((to for of, to in _CLASSES if isinstance(error, of)), errors.InternalError)
     text = str(error) if kind is not errors.InternalError else f"{type(error).__name__}: {error}"
-    return kind(None, op, f"{op.type} '{op._name}': {text}")
+    return kind(None, op, f"{op.type} '{op._name}': {text}{also}")
 
 
 def _class_of_status(text: str) -> type[errors.OpError]:
