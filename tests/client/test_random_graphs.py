@@ -12,6 +12,7 @@ import thalweg.ops  # noqa: F401
 from thalweg.client.session import Session, config_pb2
 from thalweg.graph.emitter import emit
 from thalweg.graph.graph import Graph
+from thalweg.library.script_ops import py_func
 
 UNARY = {
     "float32": ["Neg", "Tanh", "Sigmoid", "Square", "Abs", "Identity", "Sin"],
@@ -42,6 +43,7 @@ def programs(draw: Any) -> list[tuple[Any, ...]]:
         st.tuples(st.just("sum"), number),
         st.tuples(st.just("host"), number),
         st.tuples(st.just("gather"), number, number),
+        st.tuples(st.just("later"), number),
     )
     return draw(st.lists(statement, min_size=3, max_size=25))
 
@@ -122,6 +124,13 @@ class Builder:
         x = self._pick(a, "int32")
         unique, index = emit("Unique", emit("Reshape", x, [-1]))
         self.values.append(emit("Reshape", emit("GatherV2", unique, index, 0), [2, 3]))
+
+    def later(self, a: int) -> None:
+        """Through a function of Python, whose kernel is asynchronous."""
+        x = self._pick(a)
+        y = py_func(lambda x: x, [x], x.dtype)
+        y.set_shape([2, 3])
+        self.values.append(y)
 
     def gather(self, a: int, b: int) -> None:
         """With a condition that always holds, but isn't known to."""

@@ -140,3 +140,12 @@ def test_encapsulated_graph_is_well_formed() -> None:
     p = plan(text, "z", "x", "a")
     kinds = sorted(op.type for op in p.graph._ops)
     assert kinds == ["Unique", "VariableV2", "_Arg", "_Cluster", "_Retval"]
+
+
+def test_devices_don_t_wait_for_each_other_inside_clusters() -> None:
+    text = """x = Placeholder[dtype=float]()
+    a = Exp(x) on(/device:CPU:0)
+    b = Neg(a) on(/device:CPU:1)
+    c = Mul(a, b) on(/device:CPU:0)
+    d = Tanh(b) on(/device:CPU:1)"""
+    assert clusters(text, "c d", "x") == [["a"], ["b", "d"], ["c"]]

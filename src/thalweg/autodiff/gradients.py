@@ -54,8 +54,12 @@ def gradients(
     where no y depends on it (zeros with unconnected_gradients=ZERO).
 
     Errors: LookupError where an operation on the way has no gradient; TypeError for integer ys; ValueError
-    where a gradient function returns the wrong number of gradients.
+    where a gradient function returns the wrong number of gradients, or for unknown unconnected_gradients.
     """
+    if unconnected_gradients not in (UnconnectedGradients.NONE, UnconnectedGradients.ZERO):
+        raise ValueError(
+            f"Unknown value for unconnected_gradients: {unconnected_gradients!r}: it takes 'none' or 'zero'"
+        )
     ys, xs = _as_list(ys), _as_list(xs)
     stops = [] if stop_gradients is None else _as_list(stop_gradients)
     given = [None] * len(ys) if grad_ys is None else _as_list(grad_ys)
@@ -63,7 +67,7 @@ def gradients(
         raise ValueError(f"Cannot compute gradients: {len(ys)} ys but {len(given)} grad_ys")
     graph = get_default_graph()
     with graph.name_scope(name or "gradients"):
-        ys = [_as_tensor(y, f"y_{i}") for i, y in enumerate(ys)]
+        ys = [_as_value(y, f"y_{i}") for i, y in enumerate(ys)]
         xs = [_as_tensor(x, f"x_{i}") for i, x in enumerate(xs)]
         stops = [_as_tensor(s, f"stop_{i}") for i, s in enumerate(stops)]
         walk = _Walk(graph, colocate_gradients_with_ops, gate_gradients, aggregation_method)
@@ -75,6 +79,11 @@ def gradients(
 
 def _as_list(x: Any) -> list[Any]:
     return list(x) if isinstance(x, list | tuple) else [x]
+
+
+def _as_value(y: Any, name: str) -> Tensor:
+    """What y is, also where it is a variable: only as an x does a variable stand for itself."""
+    return y.values if isinstance(y, IndexedSlices) else convert_to_tensor(y, name=name)
 
 
 def _as_tensor(x: Any, name: str) -> Tensor:
@@ -110,7 +119,7 @@ def _initial_gradients(ys: Sequence[Tensor], given: Sequence[Any], walk: _Walk) 
 def _named(grad: Grad, name: str) -> Grad:
     """The gradient under a name in the gradients' scope, by which TensorArrays tell calls apart."""
     if isinstance(grad, Tensor):
-        return emit("Identity", grad, name=name)  # type: ignore[no-any-return]
+        return emit("Identity", grad, name=name)
     return IndexedSlices(
         emit("Identity", grad.values, name=f"{name}_values"),
         emit("Identity", grad.indices, name=f"{name}_indices"),

@@ -11,7 +11,6 @@ import difflib
 import importlib
 import importlib.abc
 import importlib.machinery
-import importlib.util
 import pkgutil
 import sys
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ import thalweg
 import thalweg.library
 from thalweg.graph import registry
 from thalweg.graph.emitter import emit
+from thalweg.library.missing import NOT_PART
 
 #: modules of tensorflow.python whose names are found in these modules first
 _HOMES: dict[str, tuple[str, ...]] = {
@@ -107,6 +107,9 @@ _PLAIN = [
     "eager.context",
 ]
 
+#: modules whose names are public in lower case: init_ops.VarianceScaling is tf.initializers.variance_scaling
+_CAMEL_CASE = ("tensorflow.python.ops.init_ops", "tensorflow.python.framework.tensor_util")
+
 #: messages that the tensorboard package brings compiled
 _PROTO = "tensorboard.compat.proto."
 
@@ -129,6 +132,13 @@ class _Named(ModuleType):
             found = _raw_op(name)
             if found is not None:
                 return found
+        if self.__name__ in _CAMEL_CASE:
+            for home in self._homes:
+                for public in vars(home):
+                    if public.replace("_", "") == name.lower():
+                        return vars(home)[public]
+        if len(self._homes) == 1 and "__getattr__" in vars(self._homes[0]):
+            return getattr(self._homes[0], name)  # a public namespace: it says what is missing
         raise AttributeError(_missing(self.__name__, name, self._homes))
 
     def __dir__(self) -> list[str]:
@@ -180,6 +190,9 @@ class TensorFlowFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     def _no_module(self, fullname: str) -> str:
+        first = fullname.removeprefix("tensorflow.").removeprefix("compat.v1.").partition(".")[0]
+        if first in NOT_PART:
+            return f"'{fullname}': tf.{first} of TensorFlow 1.x is not part of thalweg"
         known = [f"tensorflow.{n}" for n in vars(thalweg) if isinstance(vars(thalweg)[n], ModuleType)]
         known += [f"tensorflow.python.{n}" for n in (*_HOMES, *_PLAIN)]
         near = difflib.get_close_matches(fullname, known, 3, 0.6)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from thalweg.graph.composite import IndexedSlices, SparseTensor, SparseTensorValue
 from thalweg.graph.graph import Graph
@@ -94,26 +94,9 @@ class FetchPlan:
         return self._index.setdefault(tensor, len(self._index))
 
 
-class IndexedSlicesValue(tuple[Any, Any, Any]):
-    """What fetching IndexedSlices gives: (values, indices, dense_shape)."""
+class IndexedSlicesValue(NamedTuple):
+    """What fetching IndexedSlices gives: its parts as NumPy arrays, or None for an unknown shape."""
 
-    __slots__ = ()
-    _fields = ("values", "indices", "dense_shape")
-
-    def __new__(cls, values: Any, indices: Any, dense_shape: Any) -> IndexedSlicesValue:
-        return super().__new__(cls, (values, indices, dense_shape))
-
-    @property
-    def values(self) -> Any:
-        """The rows."""
-        return self[0]
-
-    @property
-    def indices(self) -> Any:
-        """Where each row belongs."""
-        return self[1]
-
-    @property
-    def dense_shape(self) -> Any:
-        """The shape of the dense tensor, or None."""
-        return self[2]
+    values: Any
+    indices: Any
+    dense_shape: Any

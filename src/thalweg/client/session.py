@@ -156,7 +156,7 @@ class BaseSession:
             timeout = options.timeout_in_ms or timeout
         if metadata is not None and not isinstance(metadata, config_pb2.RunMetadata):
             raise TypeError(f"run_metadata must be a tf.RunMetadata, but got {type(metadata)}")
-        step = Step(timeout, options)
+        step = Step(timeout)
         traced = options is not None and options.trace_level > config_pb2.RunOptions.NO_TRACE
         if metadata is not None and traced:
             step.stats = StepRecorder()
@@ -340,9 +340,11 @@ class Session(BaseSession):
         return self
 
     def __exit__(self, *details: Any) -> None:
-        for context in reversed(self._contexts.pop()):
-            context.__exit__(*details)
-        self.close()
+        try:
+            for context in reversed(self._contexts.pop()):
+                context.__exit__(*details)
+        finally:
+            self.close()
 
     @staticmethod
     def reset(target: str, containers: Sequence[str] | None = None, config: Any = None) -> None:

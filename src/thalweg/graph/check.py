@@ -13,11 +13,10 @@ from thalweg.graph.text import format_op
 
 
 def check(graph: Graph, stage: str) -> None:
-    """InternalError where the graph breaks a rule of every stage, or of the named one.
+    """InternalError, which names the stage, where the graph breaks a rule.
 
-    Every stage: names are unique; inputs and controls are nodes of this graph; consumers and control outputs
-    mirror them; dtypes agree with the definition. From "prune" on: no fed placeholder is left, _Arg nodes
-    have distinct indices. From "encapsulate" on: no node is marked that isn't inside a cluster.
+    Names are unique; inputs and controls are nodes of this graph; consumers and control outputs mirror them;
+    dtypes agree with the definition; _Arg nodes have distinct indices; targets are nodes of this graph.
     """
     members = set(graph._ops)
     names = {op._name for op in graph._ops}
@@ -29,6 +28,9 @@ def check(graph: Graph, stage: str) -> None:
     indices = [op._attrs["index"] for op in graph._ops if op.type == "_Arg"]
     if len(set(indices)) != len(indices):
         _broken(graph, stage, None, "two _Arg nodes share an index")
+    for target in graph._targets:
+        if target not in members:
+            _broken(graph, stage, target, "it is a target, but not in the graph")
 
 
 def _check_links(graph: Graph, stage: str, op: Operation, members: set[Operation]) -> None:
@@ -48,6 +50,9 @@ def _check_links(graph: Graph, stage: str, op: Operation, members: set[Operation
         for user in tensor._consumers:
             if user not in members or all(t is not tensor for t in user._inputs):
                 _broken(graph, stage, op, f"its consumer {user._name} doesn't take it")
+    for user in op._control_outputs:
+        if user not in members or op not in user._control_inputs:
+            _broken(graph, stage, op, f"its control output {user._name} doesn't wait for it")
 
 
 def _check_types(graph: Graph, stage: str, op: Operation) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from thalweg.base import dtypes
 from thalweg.base import shape as shapes
@@ -184,32 +184,12 @@ class SparseTensor:
     __repr__ = __str__
 
 
-class SparseTensorValue(tuple[Any, Any, Any]):
-    """What fetching a SparseTensor gives: (indices, values, dense_shape) as NumPy arrays."""
+class SparseTensorValue(NamedTuple):
+    """What fetching a SparseTensor gives, and what is fed for one: its parts as NumPy arrays."""
 
-    __slots__ = ()
-    _fields = ("indices", "values", "dense_shape")
-
-    def __new__(cls, indices: Any, values: Any, dense_shape: Any) -> SparseTensorValue:
-        return super().__new__(cls, (indices, values, dense_shape))
-
-    @property
-    def indices(self) -> Any:
-        """[n, rank]."""
-        return self[0]
-
-    @property
-    def values(self) -> Any:
-        """[n]."""
-        return self[1]
-
-    @property
-    def dense_shape(self) -> Any:
-        """[rank]."""
-        return self[2]
-
-    def __repr__(self) -> str:
-        return f"SparseTensorValue(indices={self[0]!r}, values={self[1]!r}, dense_shape={self[2]!r})"
+    indices: Any
+    values: Any
+    dense_shape: Any
 
 
 def _dense(value: IndexedSlices, dtype: Any = None, name: str | None = None, as_ref: bool = False) -> Tensor:

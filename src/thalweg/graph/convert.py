@@ -93,27 +93,9 @@ def convert_to_tensor(
             )
         return value
     for function in _conversions_of(type(value), value):
-        result = NotImplemented
-        if dtype is None and preferred_dtype is not None:
-            try:
-                result = function(value, dtype=preferred_dtype, name=name, as_ref=as_ref)
-            except (TypeError, ValueError):
-                result = NotImplemented
-        if result is NotImplemented:
-            result = function(value, dtype=dtype, name=name, as_ref=as_ref)
-        if result is NotImplemented:
-            continue
-        if not isinstance(result, Tensor):
-            raise RuntimeError(
-                f"{name or value!r}: the conversion function {function} returned {result!r}, not a Tensor"
-            )
-        if dtype is not None and not dtype.is_compatible_with(result._dtype):
-            raise RuntimeError(
-                f"{name or value!r}: conversion of type {type(value).__name__} to dtype {dtype.name} "
-                f"returned {result._dtype.name}"
-            )
-        made: Tensor = result
-        return made
+        made = _converted(function, value, dtype, name, as_ref, preferred_dtype)
+        if made is not None:
+            return made
     if hasattr(value, "__tf_tensor__"):
         own: Tensor = value.__tf_tensor__(dtype, name)
         return own
@@ -129,6 +111,33 @@ def convert_to_tensor(
         except (TypeError, ValueError):
             pass
     return constant(value, dtype, name=name or "Const")
+
+
+def _converted(
+    function: ConversionFn, value: Any, dtype: DType | None, name: str | None, as_ref: bool, preferred: Any
+) -> Tensor | None:
+    """What a registered function makes of a value; None where it declines."""
+    result: Any = NotImplemented
+    if dtype is None and preferred is not None:
+        try:
+            result = function(value, dtype=preferred, name=name, as_ref=as_ref)
+        except (TypeError, ValueError):
+            pass
+    if result is NotImplemented:
+        result = function(value, dtype=dtype, name=name, as_ref=as_ref)
+    if result is NotImplemented:
+        return None
+    if not isinstance(result, Tensor):
+        raise RuntimeError(
+            f"{name or value!r}: the conversion function {function} returned {result!r}, not a Tensor"
+        )
+    if dtype is not None and not dtype.is_compatible_with(result._dtype):
+        raise RuntimeError(
+            f"{name or value!r}: conversion of type {type(value).__name__} to dtype {dtype.name} "
+            f"returned {result._dtype.name}"
+        )
+    made: Tensor = result
+    return made
 
 
 def _contains_tensors(value: Any) -> bool:
@@ -184,7 +193,8 @@ def _first_dtype(value: Any) -> DType | None:
                 return found
         return None
     if isinstance(value, Tensor) or _conversions_of(type(value), value):
-        return dtypes.as_dtype(value.dtype).base_dtype
+        dtype = getattr(value, "dtype", None)
+        return None if dtype is None else dtypes.as_dtype(dtype).base_dtype
     return None
 
 
@@ -212,6 +222,8 @@ def to_array(value: Any, dtype: DType | None = None) -> np.ndarray:
         return array
     try:
         array = np.array(value)
+    except UnicodeDecodeError:  # bytes beside text
+        array = np.array(value, dtype=object)
     except ValueError as e:
         raise ValueError(f"Can't convert non-rectangular Python sequence to Tensor: {value!r}") from e
     if array.dtype.kind in "US":
@@ -231,7 +243,8 @@ def _object_array(value: Any, array: np.ndarray, dtype: DType | None) -> np.ndar
         return _string_array(value)
     if array.size and any(v is None for v in array.flat):
         raise TypeError(f"None values not supported: {value!r}")
-    if dtype is not None and (dtype.is_floating or dtype.is_complex) and all(type(v) is int for v in array.flat):
+    inexact = dtype is not None and (dtype.is_floating or dtype.is_complex)
+    if dtype is not None and inexact and all(type(v) is int for v in array.flat):
         return array.astype(np.float64).astype(dtype.as_numpy_dtype)  # integers beyond 64 bits
     try:
         flat = np.array([np.asarray(v) for v in array.flat])

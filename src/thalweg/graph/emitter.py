@@ -150,11 +150,11 @@ def pack_outputs(op: Operation) -> Any:
 
 def _output_tuple(definition: OpDef) -> type[tuple[Any, ...]]:
     """The named tuple of an op's outputs: `tf.unique(x).idx`."""
-    made = _OUTPUT_TUPLES.get(definition.name)
-    if made is None:
-        made = namedtuple(definition.name.lstrip("_"), [a.name for a in definition.outputs])
-        _OUTPUT_TUPLES[definition.name] = made
-    return made
+    found = _OUTPUT_TUPLES.get(definition.name)
+    if found is None:
+        name, fields = definition.name.lstrip("_"), [a.name for a in definition.outputs]
+        found = _OUTPUT_TUPLES[definition.name] = namedtuple(name, fields)
+    return found
 
 
 _OUTPUT_TUPLES: dict[str, type[tuple[Any, ...]]] = {}
@@ -369,14 +369,16 @@ def _canonical(kind: str, value: Any, attr: AttrDef, op: str) -> Any:
     try:
         return _CANONICAL[kind](value)
     except (TypeError, ValueError, OverflowError) as e:
-        raise TypeError(
+        # a shape with a bad dimension is a shape all the same
+        error = ValueError if kind == "shape" and isinstance(e, ValueError) else TypeError
+        raise error(
             f"Expected {kind} for attr '{attr.name}' of '{op}' Op, got {value!r} of type "
             f"'{type(value).__name__}'. {e}"
         ) from None
 
 
 def _int(value: Any) -> int:
-    if isinstance(value, bool | float | str | bytes):
+    if isinstance(value, str | bytes) or int(value) != value:
         raise TypeError("not an integer")
     return int(value)
 

@@ -17,7 +17,7 @@ from thalweg.base import device_name, origin
 from thalweg.base.dtypes import DType
 from thalweg.graph import registry
 from thalweg.graph.operation import Operation, Tensor, _hooks
-from thalweg.graph.scope_stacks import ControlScope, ScopeState
+from thalweg.graph.scope_stacks import ControlScope, Scopes, ScopeState
 from thalweg.graph.shape_context import infer_shapes
 from thalweg.graph.where import check_input_contexts
 
@@ -87,29 +87,13 @@ class Graph:
             control_inputs = [*control_inputs, *self._control_inputs_for(inputs, scopes)]
         if output_dtypes is None:
             output_dtypes = record.definition.output_dtypes(attrs)
+        if frames is None:
+            frames = origin.capture()
         with self._lock:
-            if name.endswith("/"):
-                unique = name[:-1]
-                if not _VALID_NAME.match(unique) and not unique.startswith("_"):
-                    raise _bad_name(unique, "node")
-                if unique in self._by_name:
-                    raise ValueError(f"Duplicate node name in graph: '{unique}'")
-                self._names_in_use.setdefault(unique.lower(), 1)
-            else:
-                if not (_VALID_SCOPE if scopes.name else _VALID_NAME).match(name):
-                    raise _bad_name(name, "node")
-                unique = self.unique_name(name)
+            unique = self._node_name(name, scopes)
+            controls = list(dict.fromkeys(control_inputs)) if control_inputs else []
             op = Operation(
-                self,
-                self._next_id,
-                unique,
-                record,
-                inputs,
-                list(dict.fromkeys(control_inputs)) if control_inputs else [],
-                attrs,
-                output_dtypes,
-                "",
-                frames if frames is not None else origin.capture(),
+                self, self._next_id, unique, record, inputs, controls, attrs, output_dtypes, "", frames
             )
             op._control_flow_context = scopes.control_flow_context
             try:
@@ -125,6 +109,20 @@ class Graph:
         self._apply_scopes(op, scopes)
         return op
 
+    def _node_name(self, name: str, scopes: Scopes) -> str:
+        """The name of a new node, marked as used; see add_node."""
+        if not name.endswith("/"):
+            if not (_VALID_SCOPE if scopes.name else _VALID_NAME).match(name):
+                raise _bad_name(name, "node")
+            return self.unique_name(name)
+        name = name[:-1]
+        if not _VALID_NAME.match(name) and not name.startswith("_"):
+            raise _bad_name(name, "node")
+        if name in self._by_name:
+            raise ValueError(f"Duplicate node name in graph: '{name}'")
+        self._names_in_use.setdefault(name.lower(), 1)
+        return name
+
     def _forget(self, op: Operation) -> None:
         """Undoes the links of an operation that could not be added."""
         for tensor in op._inputs:
@@ -132,7 +130,16 @@ class Graph:
         for other in op._control_inputs:
             other._control_outputs.remove(op)
 
-    def _apply_scopes(self, op: Operation, scopes: Any) -> None:
+    def _take_back(self, ops: Sequence[Operation]) -> None:
+        """Removes nodes that were just added, of which no others know."""
+        gone = set(ops)
+        with self._lock:
+            self._ops = [op for op in self._ops if op not in gone]
+            for op in ops:
+                self._forget(op)
+                del self._by_name[op._name]
+
+    def _apply_scopes(self, op: Operation, scopes: Scopes) -> None:
         """Device, colocation, attribute scopes, container, control-flow context, control scopes."""
         if scopes.attr_scope:
             for key, value in scopes.attr_scope.items():
@@ -167,7 +174,7 @@ class Graph:
         for control in self._scopes.get().control_stack:
             control.seen.add(op)
 
-    def _control_inputs_for(self, inputs: Sequence[Tensor], scopes: Any) -> list[Operation]:
+    def _control_inputs_for(self, inputs: Sequence[Tensor], scopes: Scopes) -> list[Operation]:
         """The control inputs that the scopes in force add to a node with these inputs.
 
         A scope is left out where one of the inputs was itself made inside it: the order follows already.

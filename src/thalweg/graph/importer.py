@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -11,10 +13,13 @@ from tensorboard.compat.proto import graph_pb2
 from thalweg.base import dtypes
 from thalweg.graph import registry
 from thalweg.graph.convert import get_default_graph
+from thalweg.graph.emitter import canonical_attr
 from thalweg.graph.graph import Graph
 from thalweg.graph.graphdef import attr_from_proto
-from thalweg.graph.opdef import REQUIRED
+from thalweg.graph.opdef import REQUIRED, AttrDef
 from thalweg.graph.operation import Operation, Tensor
+
+_log = logging.getLogger("thalweg")
 
 
 def import_graph_def(
@@ -31,7 +36,8 @@ def import_graph_def(
     of graph_def; control inputs on a node that is mapped away go to what it was mapped to.
     return_elements: names of tensors and operations of graph_def to return.
     Errors: TypeError for a wrong kind of argument; ValueError for nodes that don't fit together, unknown
-    ops (all named at once), keys of input_map and return_elements that name nothing.
+    ops (all named at once), keys of input_map and return_elements that name nothing. The graph is then as
+    before.
     """
     del op_dict, producer_op_list
     if not isinstance(graph_def, graph_pb2.GraphDef):
@@ -46,6 +52,8 @@ def import_graph_def(
 
 
 class _Import:
+    """One import: the nodes by name, what replaces which, and what has been added."""
+
     def __init__(self, graph: Graph, graph_def: Any, mapping: dict[Any, Any], scope: str) -> None:
         self.graph = graph
         self.nodes = list(graph_def.node)
@@ -61,10 +69,11 @@ class _Import:
         self._map(mapping)
 
     def _check(self) -> None:
-        if len(self.by_name) != len(self.nodes):
-            seen: set[str] = set()
-            twice = next(n.name for n in self.nodes if n.name in seen or seen.add(n.name))  # type: ignore[func-returns-value]
-            raise ValueError(f"Node '{twice}' is not unique in the GraphDef")
+        for name, count in Counter(n.name for n in self.nodes).items():
+            if count > 1:
+                raise ValueError(f"Node '{name}' is not unique in the GraphDef")
+            if not name:
+                raise ValueError("Node '': a node must have a name")
         unknown = sorted({n.op for n in self.nodes if registry.find(n.op) is None})
         if unknown:
             raise ValueError(
@@ -99,13 +108,16 @@ class _Import:
         return self.by_name[node]
 
     def run(self, return_elements: Sequence[str] | None) -> list[Any] | None:
-        for node in self._sorted():
-            self._add(node)
-        for op, i, source, index in self.later:
-            op._update_input(i, self.ops[source]._outputs[index])
-        if return_elements is None:
-            return None
-        return [self._element(e) for e in return_elements]
+        """Adds the nodes and returns what is asked for; or takes them all back where something is wrong."""
+        try:
+            for node in self._sorted():
+                self._add(node)
+            for op, i, source, index in self.later:
+                op._update_input(i, self.ops[source]._outputs[index])
+            return None if return_elements is None else [self._element(e) for e in return_elements]
+        except Exception:
+            self.graph._take_back(list(self.ops.values()))
+            raise
 
     def _sorted(self) -> list[Any]:
         """Nodes after their inputs; the back edges of loops (NextIteration into Merge) aside."""
@@ -194,26 +206,30 @@ class _Import:
         given = node.attr
         for attr in record.definition.attrs:
             if attr.name in given:
-                attrs[attr.name] = attr_from_proto(given[attr.name])
+                attrs[attr.name] = _attr_value(node, attr, given[attr.name])
             elif attr.default is not REQUIRED:
                 attrs[attr.name] = attr.default
             else:
                 raise ValueError(f"NodeDef '{node.name}' ({node.op}) is missing attr '{attr.name}'")
         for key in given:
             if key.startswith("_") and key != "_output_shapes":
-                attrs[key] = self._rename(key, attr_from_proto(given[key]))
+                attrs[key] = self._rename(node, key, attr_from_proto(given[key]))
             elif key not in record.definition.attr_by_name and key != "_output_shapes":
-                raise ValueError(
-                    f"NodeDef '{node.name}' mentions attr '{key}' not in the definition of {node.op}"
-                )
+                _log.warning(
+                    "NodeDef '%s' has the attr '%s', which the definition of %s hasn't: it is ignored. The "
+                    "program that wrote the graph may be newer.", node.name, key, node.op,
+                )  # fmt: skip
         return attrs
 
-    def _rename(self, key: str, value: Any) -> Any:
+    def _rename(self, node: Any, key: str, value: Any) -> Any:
         """Colocation groups name nodes: those of the import get its prefix."""
         if key != "_class":
             return value
         names = [v[5:].decode() for v in value if v.startswith(b"loc:@")]
         kept = [v for v in value if not v.startswith(b"loc:@")]
+        for name in names:
+            if name not in self.by_name:
+                raise ValueError(f"Node '{node.name}' expects to be colocated with unknown node '{name}'")
         return tuple([*kept, *(b"loc:@" + (self.scope + n).encode() for n in names)])
 
     def _element(self, text: str) -> Any:
@@ -231,6 +247,30 @@ class _Import:
                 f"Requested return_element '{text}' not found in graph_def: {len(outputs)} outputs."
             )
         return outputs[index]
+
+
+#: the field of AttrValue that holds an attribute of each type
+_FIELDS = {
+    "int": "i", "float": "f", "bool": "b", "string": "s",
+    "type": "type", "shape": "shape", "tensor": "tensor", "func": "func",
+}  # fmt: skip
+
+
+def _attr_value(node: Any, attr: AttrDef, proto: Any) -> Any:
+    """The canonical value of an attribute, checked against its definition."""
+    is_list = attr.type.startswith("list(")
+    field = _FIELDS[attr.type[5:-1] if is_list else attr.type]
+    found = proto.WhichOneof("value")
+    held = [f.name for f, _ in proto.list.ListFields()] if found == "list" else []
+    if found != ("list" if is_list else field) or any(name != field for name in held):
+        what = f"list of '{held[0]}'" if held else f"'{found}'"
+        raise ValueError(
+            f"NodeDef '{node.name}' ({node.op}): attr '{attr.name}' of type {attr.type} holds a {what}"
+        )
+    try:
+        return canonical_attr(attr, attr_from_proto(proto), node.op)
+    except (TypeError, ValueError) as e:
+        raise ValueError(f"NodeDef '{node.name}' ({node.op}): {e}") from None
 
 
 def _split(text: str) -> tuple[str, int]:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from thalweg.base.dtypes import DType
 from thalweg.base.errors import UnimplementedError
@@ -18,8 +16,7 @@ from thalweg.base.shape import Shape
 from thalweg.graph import opdef
 
 if TYPE_CHECKING:
-    from thalweg.graph.emitter import Emitter
-    from thalweg.graph.operation import Operation, Tensor
+    from thalweg.graph.operation import Operation
     from thalweg.graph.shape_context import ShapeContext
 
 ShapeFn = Callable[["ShapeContext"], Sequence[Shape]]
@@ -38,21 +35,13 @@ class NotDifferentiable:
         return f"NotDifferentiable({self.reason!r})"
 
 
-class KernelLike(Protocol):
-    """What the graph layer knows of a kernel: how to compute it on the host from known values."""
-
-    def fold(
-        self, definition: opdef.OpDef, inputs: Sequence[np.ndarray], attrs: dict[str, Any]
-    ) -> Sequence[np.ndarray] | None:
-        """The outputs as NumPy arrays, or None where this kernel can't run on the host as a pure function."""
-
-
 @dataclass(eq=False, slots=True)
 class OpRecord:
     """All that is known of one op."""
 
     definition: opdef.OpDef
     shape: ShapeFn
+    #: a kernel.convention.Kernel: all that this layer knows of it is `fold`, which computes on the host
     kernel: Any = None
     gradient: GradientFn | NotDifferentiable | None = None
     #: for ops that make shapes (Shape, Pack, ...): what is known of the output, as a partial shape
@@ -173,6 +162,3 @@ __all__ = [
     "register_gradient",
     "register_kernel",
 ]
-
-if TYPE_CHECKING:
-    _ = (Emitter, Operation, Tensor, ShapeContext)

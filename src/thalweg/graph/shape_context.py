@@ -105,10 +105,10 @@ def _explain(op: Operation, message: str) -> str:
     lines = [f"{op.type} '{op._name}': {message}"]
     if op._inputs:
         names = op._record.definition.input_names(op._attrs)
-        shown = [
-            f"{n} = '{t.name}' {shapes.format_shape(t._shape)}" for n, t in zip(names, op._inputs, strict=True)
-        ]
-        lines.append("  " + ", ".join(shown[:8]))
+        pairs = list(zip(names, op._inputs, strict=True))[:8]
+        lines.append(
+            "  " + ", ".join(f"{n} = '{t.name}' {shapes.format_shape(t._shape)}" for n, t in pairs)
+        )
     return "\n".join(lines)
 
 

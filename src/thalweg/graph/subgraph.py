@@ -147,6 +147,19 @@ def sweep(graph: Graph) -> None:
         graph._removed.clear()
 
 
+def relink(graph: Graph) -> None:
+    """Sets consumers and control outputs anew, from the inputs and control inputs of the graph's nodes."""
+    for op in graph._ops:
+        op._control_outputs = []
+        for tensor in op._outputs:
+            tensor._consumers = []
+    for op in graph._ops:
+        for tensor in op._inputs:
+            tensor._consumers.append(op)
+        for control in op._control_inputs:
+            control._control_outputs.append(op)
+
+
 def topological_order(graph: Graph) -> list[Operation]:
     """The operations so that each comes after its inputs and control inputs; ties in order of creation.
 

@@ -6,7 +6,8 @@
 
 One statement a line or between semicolons. `name = Op[attr=value, ...](inputs) after(controls) on(device)`.
 An input is a node's name, `name:index`, or a number (a constant, named after its consumer). Attributes
-at their defaults and those that follow from inputs are left out.
+at their defaults and those that follow from inputs are left out. What `format_graph` writes, `parse` reads
+(but for large constants, and strings with semicolons).
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ import numpy as np
 from thalweg.base import dtypes
 from thalweg.base import shape as shapes
 from thalweg.base.dtypes import DType
+from thalweg.graph.convert import to_array
 from thalweg.graph.emitter import canonical_attr, emit
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.registry import lookup
 
 _STATEMENT = re.compile(
-    r"(?P<name>[\w./]+)\s*=\s*(?P<op>\w+)(?:\[(?P<attrs>.*?)\])?\((?P<inputs>[^()]*)\)"
+    r"(?P<name>[\w./>-]+)\s*=\s*(?P<op>\w+)(?:\[(?P<attrs>.*?)\])?\((?P<inputs>[^()]*)\)"
     r"(?:\s*after\((?P<after>[^()]*)\))?(?:\s*on\((?P<device>[^()]*)\))?\s*"
 )
 
@@ -57,14 +59,15 @@ def _statement(graph: Graph, text: str) -> None:
             given = given[count:]
         elif given:
             values.append(_input(graph, given.pop(0)))
+    if given:
+        raise ValueError(f"{text!r}: {record.name} takes {len(args)} inputs, not also {', '.join(given)}")
     attrs = {}
     for part in _attrs(match["attrs"] or ""):
         key, _, value = part.partition("=")
         attrs[key.strip()] = _attr_value(record, key.strip(), value.strip())
     if record.name == "Const":
-        array = np.asarray(attrs["value"])
-        dtype = attrs.get("dtype") or (dtypes.float32 if array.dtype.kind == "f" else dtypes.int32)
-        attrs = {"value": array.astype(dtype.as_numpy_dtype), "dtype": dtype}
+        array = to_array(attrs["value"], attrs.get("dtype"))
+        attrs = {"value": array, "dtype": dtypes.as_dtype(array.dtype)}
     after = [graph.get_operation_by_name(c.strip()) for c in (match["after"] or "").split(",") if c.strip()]
     with graph.device(match["device"]):
         emit.operation(record.name, *values, name=match["name"], **attrs)._add_control_inputs(after)
@@ -86,7 +89,9 @@ def _attr_value(record: Any, key: str, text: str) -> Any:
     attr = record.definition.attr_by_name.get(key)
     kind = attr.type if attr is not None else ""
     if kind == "type":
-        return dtypes.from_def_name(text)
+        return _dtype(text)
+    if kind == "list(type)":
+        return [_dtype(t.strip()) for t in text.strip("[]").split(",") if t.strip()]
     if kind == "shape":
         return shapes.parse(text)
     try:
@@ -96,8 +101,15 @@ def _attr_value(record: Any, key: str, text: str) -> Any:
     return canonical_attr(attr, value, record.name) if attr is not None and kind != "tensor" else value
 
 
+def _dtype(text: str) -> DType:
+    try:
+        return dtypes.as_dtype(text)
+    except TypeError:
+        raise ValueError(f"{text!r} is no element type") from None
+
+
 def _input(graph: Graph, text: str) -> Any:
-    if re.fullmatch(r"-?[\d.]+(e-?\d+)?", text):
+    if re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", text):
         return ast.literal_eval(text)
     return graph.get_tensor_by_name(text if ":" in text else text + ":0")
 
@@ -112,7 +124,12 @@ def _is_small_constant(op: Operation) -> bool:
     if op.type != "Const" or op._control_inputs or op._control_outputs:
         return False
     value = op._attrs["value"]
-    return value.ndim == 0 and value.dtype.kind in "fiu" and bool(op._outputs[0]._consumers)
+    plain = value.ndim == 0 and value.dtype in (np.int32, np.float32) and bool(np.isfinite(value))
+    return plain and bool(op._outputs[0]._consumers)
+
+
+#: the element types that constants get where none is written
+_DEFAULTS = frozenset((dtypes.int32, dtypes.float32, dtypes.bool, dtypes.string))
 
 
 def format_op(op: Operation, inline: set[Operation] | None = None) -> str:
@@ -123,7 +140,7 @@ def format_op(op: Operation, inline: set[Operation] | None = None) -> str:
         value = op._attrs.get(attr.name)
         if attr.name in definition.inferred_attrs or (attr.has_default and value == attr.default):
             continue
-        if op.type == "Const" and attr.name == "dtype":
+        if op.type == "Const" and attr.name == "dtype" and value in _DEFAULTS:
             continue
         shown.append(f"{attr.name}={_show(attr.type, value)}")
     attrs = f"[{', '.join(shown)}]" if shown else ""
@@ -136,7 +153,7 @@ def format_op(op: Operation, inline: set[Operation] | None = None) -> str:
 def _show_input(tensor: Tensor, inline: set[Operation]) -> str:
     op = tensor._op
     if op in inline:
-        return str(op._attrs["value"].item())
+        return str(op._attrs["value"][()])
     return op._name if tensor._index == 0 else f"{op._name}:{tensor._index}"
 
 

@@ -122,6 +122,8 @@ class Body:
             names = [index.get(t, "r") for t in op._inputs]
             keys = [(n, state[k]) for n, k in self.state_of.get(op, {}).items() if k in state]
             h.update(f"|{op.type}{names}{keys}".encode())
+            if keys:  # kernels of updates look at what a variable was declared as
+                h.update(str([(t._shape, t._handle) for t in op._inputs if _is_state(t)]).encode())
             _hash_attrs(h, op._attrs)
         h.update(str([index[t] for t in self.results]).encode())
         h.update(str([state[k] for k in self.kept]).encode())
@@ -129,6 +131,11 @@ class Body:
             str([len(self.args), [state[k] for k in self.reads], [state[k] for k in self.writes]]).encode()
         )
         return h.digest()
+
+
+def _is_state(tensor: Tensor) -> bool:
+    """Whether a tensor is a reference to a variable or a handle."""
+    return tensor._dtype.is_ref_dtype or tensor._dtype.name == "resource"
 
 
 def _hash_attrs(h: Any, attrs: dict[str, Any]) -> None:

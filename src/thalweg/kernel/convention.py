@@ -85,7 +85,7 @@ class Kernel:
     def fold(
         self, definition: OpDef, inputs: Sequence[np.ndarray], attrs: dict[str, Any]
     ) -> Sequence[np.ndarray] | None:
-        """The outputs computed on the host, or None where this kernel can't (see registry.KernelLike)."""
+        """The outputs computed on the host, or None where this kernel can't, as a pure function."""
         if self.host is None or self.writes or self.reads or self.own_state is not None:
             return None
         result = self.host(*group_inputs(definition, attrs, inputs), **kernel_attrs(self.host_attrs, attrs))

@@ -105,7 +105,9 @@ _REGROUPED = frozenset(("Add", "AddV2", "Sub", "Mul", "Div", "RealDiv"))
 
 
 #: XLA looks through these for operands to regroup
-_REARRANGING = frozenset(("ExpandDims", "Identity", "Reshape", "ReverseV2", "Squeeze", "StopGradient", "Transpose"))
+_REARRANGING = frozenset(
+    ("ExpandDims", "Identity", "Reshape", "ReverseV2", "Squeeze", "StopGradient", "Transpose")
+)
 #: XLA merges an op with operands of these types, which changes where floats overflow: log(exp(x)) becomes x,
 #: exp(x) * exp(y) becomes exp(x + y), x / y / z becomes x / (y * z), sqrt(x * x) becomes abs(x)
 _MERGED: dict[str, frozenset[str]] = {

@@ -18,6 +18,7 @@ from thalweg.library.cross_entropy import (
 from thalweg.library.embedding_ops import embedding_lookup
 from thalweg.library.fill_ops import ones, ones_like, zeros_like
 from thalweg.library.matrix_ops import matmul
+from thalweg.library.partitioned_variable import PartitionedVariable
 from thalweg.library.random_seed import get_seed
 
 Candidates = tuple[Tensor, Tensor, Tensor]
@@ -195,7 +196,7 @@ def _sampled_logits(
     seed: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """(logits, labels) [batch, num_true + num_sampled], logits corrected by the expected counts."""
-    weights = list(weights) if hasattr(weights, "__iter__") and not isinstance(weights, Tensor) else [weights]
+    weights = list(weights) if isinstance(weights, PartitionedVariable | list | tuple) else [weights]
     with scope(name, "compute_sampled_logits"):
         labels = cast(convert_to_tensor(labels), dtypes.int64)
         flat = emit("Reshape", labels, [-1])

@@ -21,6 +21,8 @@ def concat(values: Any, axis: Any, name: str | None = "concat") -> Tensor:
     """The tensors one after the other along `axis`."""
     if not isinstance(values, list | tuple):
         values = [values]
+    if not values:
+        raise ValueError("concat takes at least one tensor, but got an empty list")
     if len(values) > 1:
         return emit("ConcatV2", list(values), axis, name=name or "concat")
     with scope(name, "concat"):

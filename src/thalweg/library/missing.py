@@ -9,6 +9,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+#: namespaces of TensorFlow 1.x that thalweg leaves out
+NOT_PART = ("contrib", "keras", "estimator")
+
 
 @functools.cache
 def _tensorflow_names() -> frozenset[str]:
@@ -30,10 +33,10 @@ def missing(module: str) -> Callable[[str], Any]:
         known = [n for n in vars(sys.modules[module]) if not n.startswith("_")]
         near = difflib.get_close_matches(name, known, 4, 0.7)
         hint = f"; what comes near: {', '.join(near)}" if near else ""
+        if path.partition(".")[0] in NOT_PART:
+            raise AttributeError(f"tf.{path} of TensorFlow 1.x is not part of thalweg")
         if path in _tensorflow_names() or any(n.startswith(path + ".") for n in _tensorflow_names()):
             raise AttributeError(f"tf.{path} of TensorFlow 1.x is not built in thalweg yet{hint}")
-        if path.partition(".")[0] in ("contrib", "keras", "estimator"):
-            raise AttributeError(f"tf.{path} of TensorFlow 1.x is not part of thalweg{hint}")
         raise AttributeError(f"module '{module}' has no attribute '{name}' (nor has TensorFlow 1.15){hint}")
 
     return __getattr__

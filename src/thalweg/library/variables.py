@@ -189,7 +189,8 @@ def assert_variables_initialized(var_list: Sequence[Any] | None = None) -> Tenso
     ranks = []
     for variable in variables:
         with framework.colocate_with(variable.op):
-            ranks.append(emit("Rank", variable))
+            value = variable.op.outputs[0]
+            ranks.append(emit("Rank", value if value.dtype.is_ref_dtype else variable))
     return ranks[0] if len(ranks) == 1 else emit("Pack", ranks, name="stack")
 
 

@@ -164,6 +164,7 @@ def _input_shape(c: ShapeContext) -> list[Shape]:
     rank = len(data_format)
     filter, dy = c.with_rank(1, rank), c.with_rank(2, rank)
     assert filter is not None and dy is not None
+    _require_channels(c, filter, dy, data_format)
     known = c.value_as_shape(0)
     if known is not None and len(known) == rank - 2:
         return [_whole_shape(known, dy[0], filter[-2], data_format)]
@@ -171,6 +172,15 @@ def _input_shape(c: ShapeContext) -> list[Shape]:
     assert merged is not None
     batch = shapes.merge((merged[0],), (dy[0],))
     return [(*(batch or (None,)), *merged[1:])]
+
+
+def _require_channels(c: ShapeContext, filter: Any, dy: Any, data_format: str) -> None:
+    made = filter[-1]
+    if c.op.type.startswith("Depthwise"):
+        made = None if made is None or filter[-2] is None else made * filter[-2]
+    given = dy[1] if data_format[1] == "C" else dy[-1]
+    if None not in (made, given) and made != given:
+        raise ValueError(f"the filter makes {made} channels, but the gradient of its output has {given}")
 
 
 def _filter_shape(c: ShapeContext) -> list[Shape]:

@@ -34,6 +34,8 @@ from thalweg.ops._types import INDEX
 
 
 def _concat_shape(c: ShapeContext, parts: list[Shape], axis_value: np.ndarray | None) -> list[Shape]:
+    if axis_value is not None and axis_value.ndim:
+        raise ValueError(f"the axis must be a scalar, but has shape {shapes.format_shape(axis_value.shape)}")
     rank = next((len(s) for s in parts if s is not None), None)
     if rank is None:
         return [None]

@@ -121,9 +121,11 @@ def _known_product(shape: tuple[Dim, ...]) -> tuple[int, list[int]]:
 
 def _reshape_shape(c: ShapeContext) -> list[Shape]:
     source, target = c.shape(0), c.value_as_shape(1)
-    wanted = c.shape(1)
-    if wanted is not None and len(wanted) != 1 and c.value(1) is None:
+    wanted, value = c.shape(1), c.value(1)
+    if wanted is not None and len(wanted) != 1:
         raise ValueError(f"Shape must be rank 1 but is rank {len(wanted)}")
+    if value is not None and (value < -1).any():
+        raise ValueError(f"Sizes must be at least -1, but the shape to take is {value.tolist()}")
     if source is None or target is None:
         return [target]
     known_in, open_in = _known_product(source)

@@ -57,7 +57,7 @@ def _kernel(
 ) -> Any:
     masks = Masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     plan = resolve(old.shape, ints(begin), ints(end), ints(strides), masks)
-    part = plan.output_shape()
+    part = tuple(d for d in plan.output_shape() if d is not None)
     fail_unless(
         value.shape in (part, ()),
         lambda: f"the slice has shape {shape_text(part)}, the value {shape_text(value.shape)}",

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from thalweg.base import shape as shapes
 from thalweg.base.shape import Shape
 from thalweg.graph.emitter import Emitter
 from thalweg.graph.operation import Operation, Tensor
@@ -53,8 +54,9 @@ def _index_may_fail(op: Operation, first: int) -> bool:
 def _strided_slice_shape(c: ShapeContext) -> list[Shape]:
     begin, end, strides = (c.value(i) for i in (1, 2, 3))
     s = c.shape(0)
+    bounds: Shape = None
     for i in (1, 2, 3):
-        c.with_rank(i, 1)
+        bounds = shapes.merge(bounds, c.with_rank(i, 1))
     if s is None or strides is None:
         return [None]
     plan = resolve(

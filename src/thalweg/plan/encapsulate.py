@@ -8,7 +8,7 @@ from thalweg.base.errors import InternalError
 from thalweg.graph import registry
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation, Tensor
-from thalweg.graph.subgraph import raw_node, sweep
+from thalweg.graph.subgraph import raw_node, relink, sweep
 from thalweg.kernel.body import Body
 from thalweg.kernel.convention import Kind
 from thalweg.plan.mark import Marks, static_tensors
@@ -21,6 +21,8 @@ INLINE_BYTES = 1024
 
 @dataclass
 class _Interface:
+    """Where values enter and leave a cluster; see kernel.body.Body."""
+
     args: dict[Tensor, None]
     static_args: dict[Tensor, None]
     constants: dict[Operation, None]
@@ -38,12 +40,10 @@ def encapsulate(graph: Graph, marks: Marks) -> None:
     """
     record = registry.lookup("_Cluster")
     replaced: dict[Tensor, Tensor] = {}
-    wanted = {t for op in graph._ops if op.type == "_Retval" for t in op._inputs}
-    targets = set(graph._targets)
     cluster_ops: list[Operation] = []
     for number, members in enumerate(marks.members):
         inside = set(members)
-        face = _interface(members, inside, marks, wanted)
+        face = _interface(members, inside, marks)
         body = Body(
             members,
             list(face.args),
@@ -71,12 +71,11 @@ def encapsulate(graph: Graph, marks: Marks) -> None:
             new._shape = old._shape
             replaced[old] = new
         cluster_ops.append(op)
-    _rewire(graph, marks, replaced, cluster_ops, targets)
+    _rewire(graph, marks, replaced, cluster_ops)
 
 
-def _interface(
-    members: list[Operation], inside: set[Operation], marks: Marks, wanted: set[Tensor]
-) -> _Interface:
+def _interface(members: list[Operation], inside: set[Operation], marks: Marks) -> _Interface:
+    """What a cluster takes from outside, and what outside takes from it."""
     face = _Interface({}, {}, {}, [], {})
     for op in members:
         keys = state_keys(op)
@@ -102,7 +101,7 @@ def _interface(
                 face.args.setdefault(tensor)
     for op in members:
         for tensor in op._outputs:
-            if tensor in wanted or any(c not in inside and _uses_value(c, tensor) for c in tensor._consumers):
+            if any(c not in inside and _uses_value(c, tensor) for c in tensor._consumers):
                 face.results.append(tensor)
     for tensor in face.static_args:
         face.args.pop(tensor, None)
@@ -123,7 +122,7 @@ def _uses_value(user: Operation, tensor: Tensor) -> bool:
     """Whether a consumer outside takes the tensor as a value (not as a handle to state)."""
     if not tensor._dtype.is_ref_dtype:
         return tensor._dtype.name != "resource"
-    return any(t is tensor for t in user._inputs) and (user.type == "_Retval" or _snapshot(user, tensor))
+    return user.type == "_Retval" or _snapshot(user, tensor)
 
 
 def _detach_handles(op: Operation, marks: Marks, replaced: dict[Tensor, Tensor]) -> None:
@@ -138,51 +137,20 @@ def _detach_handles(op: Operation, marks: Marks, replaced: dict[Tensor, Tensor])
 
 
 def _rewire(
-    graph: Graph,
-    marks: Marks,
-    replaced: dict[Tensor, Tensor],
-    cluster_ops: list[Operation],
-    targets: set[Operation],
+    graph: Graph, marks: Marks, replaced: dict[Tensor, Tensor], cluster_ops: list[Operation]
 ) -> None:
-    for old, new in replaced.items():
-        outside = [c for c in old._consumers if marks.cluster.get(c) is None]
-        for user in dict.fromkeys(outside):
-            for i, t in enumerate(user._inputs):
-                if t is old:
-                    user._inputs[i] = new
-                    new._consumers.append(user)
+    """Lets what is left of the graph take from clusters, and wait for them, in place of their members."""
+    gone = marks.cluster
     for op in graph._ops:
-        if marks.cluster.get(op) is not None:
+        if op in gone:
             continue
         _detach_handles(op, marks, replaced)
-        controls: dict[Operation, None] = {}
-        for c in op._control_inputs:
-            cluster = marks.cluster.get(c)
-            controls.setdefault(c if cluster is None else cluster_ops[cluster])
-        op._control_inputs = [c for c in controls if c is not op]
-    for op in graph._ops:
-        op._control_outputs = []
-    graph._targets = [
-        cluster_ops[marks.cluster[t]] if t in marks.cluster else t for t in graph._targets
-    ]
-    gone = set(marks.cluster)
+        op._inputs = [replaced.get(t, t) for t in op._inputs]
+        sources = (cluster_ops[gone[c]] if c in gone else c for c in op._control_inputs)
+        op._control_inputs = [c for c in dict.fromkeys(sources) if c is not op]
+    graph._targets = [cluster_ops[gone[t]] if t in gone else t for t in graph._targets]
     for op in gone:
-        graph._by_name.pop(op._name, None)
+        del graph._by_name[op._name]
     graph._removed.update(gone)
     sweep(graph)
-    for op in graph._ops:
-        if op.type == "_Cluster":
-            # inputs that are other clusters' results
-            for i, t in enumerate(op._inputs):
-                if t in replaced:
-                    op._inputs[i] = replaced[t]
-        for c in op._control_inputs:
-            c._control_outputs.append(op)
-    for op in graph._ops:
-        for t in op._outputs:
-            t._consumers = []
-    for op in graph._ops:
-        for t in op._inputs:
-            t._consumers.append(op)
-
-
+    relink(graph)

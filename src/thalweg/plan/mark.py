@@ -247,9 +247,10 @@ def _must_part(
 ) -> bool:
     """Whether op needs a higher phase than this producer, which may be in a cluster too.
 
-    It lives on other conditions or in another kind of cluster, or must know a value that is computed there.
+    It is on another device (what is computed there may wait for this one), lives on other conditions or in
+    another kind of cluster, or must know a value that is computed there.
     """
-    if source._control_flow_context is not op._control_flow_context:
+    if source._device != op._device or source._control_flow_context is not op._control_flow_context:
         return True
     if source in marks.scalar:
         return False  # its cluster comes first in any phase
@@ -305,17 +306,10 @@ def _latest(
     for op in reversed(order):
         if op not in inside or may_fail(op):
             continue
-        limit: int | None = None
-        for tensor in op._outputs:
-            for user in tensor._consumers:
-                p = phase[user]
-                if user in inside and _must_part(op, tensor, user, marks, static_tensors(user)):
-                    p -= 1
-                limit = p if limit is None else min(limit, p)
-        for user in op._control_outputs:
-            p = phase[user]
-            if user in inside and _must_part(op, None, user, marks, []):
-                p -= 1
-            limit = p if limit is None else min(limit, p)
-        if limit is not None and limit > phase[op]:
-            phase[op] = limit
+        users: list[tuple[Operation, Tensor | None]] = [(c, t) for t in op._outputs for c in t._consumers]
+        users += [(c, None) for c in op._control_outputs]
+        limits = [
+            phase[user] - (user in inside and _must_part(op, tensor, user, marks, static_tensors(user)))
+            for user, tensor in users
+        ]
+        phase[op] = max(phase[op], min(limits, default=0))

@@ -69,12 +69,13 @@ def make_plan(
     devices: Sequence[str] = ("/job:localhost/replica:0/task:0/device:CPU:0",),
     done: Collection[Operation] = (),
 ) -> Plan:
-    """Runs the passes for one signature. The caller's graph is not changed.
+    """Runs the passes for one signature. The caller's graph is not changed; it is locked while it is copied.
 
     devices: the full names of the devices there are, the default first.
     done: nodes that have run already (see prune).
     """
-    new = prune(graph, feeds, fetches, targets, done)
+    with graph._lock:
+        new = prune(graph, feeds, fetches, targets, done)
     report = [("prune", len(new._ops))]
     grammar = check if options.check else _no_check
     read_references(new)

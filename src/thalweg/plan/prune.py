@@ -9,6 +9,7 @@ from thalweg.graph import registry
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.subgraph import ancestors, copy_op, raw_node
+from thalweg.kernel.convention import Kind
 from thalweg.kernel.trace_names import input_names
 from thalweg.plan.state import VARIABLE_OPS
 
@@ -25,7 +26,8 @@ def prune(
     Law: feeds become _Arg nodes (index i for feeds[i]) in place of what produced them, fetches become
     _Retval nodes (index i for fetches[i]); walking back stops at feeds; a control edge from a fed
     placeholder goes. Targets keep their names. Nodes in `done` have run: what they made is fed where it is
-    needed, and nothing waits for them.
+    needed, and nothing waits for them. References that are fetched, or that an asynchronous kernel takes, are
+    read by nodes of their own.
     """
     fed = set(feeds)
     keep = ancestors([t._op for t in fetches if t not in fed] + list(targets), lambda t: t in fed, done)
@@ -68,6 +70,8 @@ def _copy_nodes(
                 _require_no_reference(op, i)
             inputs.append(copies[t])
         controls = [ops[c] for c in op._control_inputs if c in ops]
+        if op._record.kernel is not None and op._record.kernel.kind is Kind.ASYNC:
+            inputs = [_read(new, t, op, controls) if t._dtype.is_ref_dtype else t for t in inputs]
         copy = ops[op] = copy_op(new, op, inputs, controls)
         for old, fresh in zip(op._outputs, copy._outputs, strict=True):
             copies.setdefault(old, fresh)
@@ -83,15 +87,22 @@ def _add_results(
     new: Graph, fetches: Sequence[Tensor], fed: set[Tensor], copies: dict[Tensor, Tensor]
 ) -> None:
     """Adds a _Retval node for every fetch; what is fetched of a variable is a value, read by an Identity."""
-    record, identity = registry.lookup("_Retval"), registry.lookup("Identity")
+    record = registry.lookup("_Retval")
     for i, fetch in enumerate(fetches):
         base, op = fetch._dtype.base_dtype, fetch._op
         result = copies[fetch]
         if fetch._dtype.is_ref_dtype and op.type in VARIABLE_OPS and fetch not in fed:
-            read = raw_node(new, identity, f"_read_{op._name}", [result], {"T": base}, [base], made_from=op)
-            result = read._outputs[0]
-            result._shape = fetch._shape
+            result = _read(new, result, op, [])
         raw_node(new, record, f"_retval_{op._name}_{fetch._index}_{i}", [result], {"T": base, "index": i}, [])
+
+
+def _read(new: Graph, reference: Tensor, user: Operation, controls: Sequence[Operation]) -> Tensor:
+    """What is behind a reference, as a value: read by a node of its own, for a user of values."""
+    base = reference._dtype.base_dtype
+    identity, name = registry.lookup("Identity"), f"_read_{reference._op._name}"
+    read = raw_node(new, identity, name, [reference], {"T": base}, [base], controls, user)
+    read._outputs[0]._shape = reference._shape
+    return read._outputs[0]
 
 
 def _require_no_reference(op: Operation, i: int) -> None:

@@ -43,9 +43,7 @@ class AccessManager:
             if not self._held and not self._waiting:
                 self._held.append(access)
                 return
-            if not any(access.conflicts(h) for h in self._held) and not any(
-                access.conflicts(w) for w, _ in self._waiting
-            ):
+            if not any(access.conflicts(a) for a in (*self._held, *(w for w, _ in self._waiting))):
                 self._held.append(access)
                 return
             event = threading.Event()
@@ -54,21 +52,33 @@ class AccessManager:
         self._wait(entry, step)
 
     def _wait(self, entry: tuple[Access, threading.Event], step: Step) -> None:
-        remove = step.on_cancel(entry[1].set)
+        access, event = entry
+        remove = step.on_cancel(event.set)
         try:
-            granted = entry[1].wait(step.remaining())
+            woken = event.wait(step.remaining())
+        except BaseException:  # an interrupt: nobody would release what is granted later, or was meanwhile
+            if not self._withdraw(entry):
+                self.release(access)
+            raise
         finally:
             remove()
+        if not self._withdraw(entry):
+            return
+        names = ", ".join(sorted(v.name for v in access.all)[:5])
+        if woken:
+            raise CancelledError(None, None, f"Step was cancelled while it waited for {names}")
+        raise DeadlineExceededError(
+            None, None, f"Timed out waiting for other steps to finish with the variables {names}"
+        )
+
+    def _withdraw(self, entry: tuple[Access, threading.Event]) -> bool:
+        """Takes a request back and lets through whom it held up. False where it was granted meanwhile."""
         with self._mutex:
-            if entry in self._waiting:
-                self._waiting.remove(entry)
-                self._grant()
-                names = ", ".join(sorted(v.name for v in entry[0].all)[:5])
-                if granted:
-                    raise CancelledError(None, None, f"Step was cancelled while it waited for {names}")
-                raise DeadlineExceededError(
-                    None, None, f"Timed out waiting for other steps to finish with the variables {names}"
-                )
+            if entry not in self._waiting:
+                return False
+            self._waiting.remove(entry)
+            self._grant()
+            return True
 
     def release(self, access: Access) -> None:
         """Gives an access back."""

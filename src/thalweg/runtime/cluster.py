@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -14,18 +15,32 @@ from thalweg.kernel.trace import body_checks
 from thalweg.runtime import executables
 from thalweg.runtime.access import Access
 from thalweg.runtime.arrays import to_device
+from thalweg.runtime.failures import op_error
 from thalweg.runtime.picks import picks_of
 from thalweg.runtime.resources import Variable
 from thalweg.runtime.step import Step
 from thalweg.runtime.worker import Worker
 from thalweg.runtime.xla import ArgSpec, Executable
 
+#: shapes that a runner remembers by itself; the store of executables knows more
+KEPT_SHAPES = 256
+
+
+class _Binding(NamedTuple):
+    """The variables of a cluster as they are in one generation of the resources."""
+
+    generation: int
+    reads: list[Variable]
+    writes: list[Variable]
+    access: Access
+
 
 class ClusterRunner:
     """Runs one cluster of a plan. Thread-safe: concurrent steps share it.
 
     The variables' access is held from reading the old values to storing the new ones, so steps over shared
-    variables are serialisable: no update is lost, and nobody meets a donated buffer.
+    variables are serialisable: no update is lost, and nobody meets a donated buffer. It is not held while an
+    executable is compiled.
     """
 
     def __init__(self, op: Operation, worker: Worker) -> None:
@@ -33,71 +48,85 @@ class ClusterRunner:
         self.body: Body = op._attrs["body"]
         self.worker = worker
         self.device = worker.device
-        body = self.body
-        self.n_args = len(body.args)
-        self.n_results = len(body.results)
-        self.dtypes = [np.dtype(t._dtype.base_dtype.as_numpy_dtype) for t in body.args]
-        written = set(body.writes)
-        self.donate = tuple(self.n_args + i for i, k in enumerate(body.reads) if k in written)
-        self.written_reads = {i for i, k in enumerate(body.reads) if k in written}
-        self._picks = picks_of(body, self.device)
+        self.n_args = len(self.body.args)
+        self.n_results = len(self.body.results)
+        written = set(self.body.writes)
+        self.written_reads = frozenset(i for i, k in enumerate(self.body.reads) if k in written)
+        self.donate = tuple(self.n_args + i for i in sorted(self.written_reads))
+        self._picks = picks_of(self.body, self.device)
         self._last: Executable | None = None
         self._by_shape: dict[Any, executables.Compiled] = {}
-        self._generation = -1
-        self._bind()
+        self._lock = threading.Lock()
+        self._binding = self._bind()
 
-    def _bind(self) -> None:
+    def _bind(self) -> _Binding:
         """Looks the variables up; again after a container was cleared."""
-        worker = self.worker
-        self._generation = worker.resources.generation
-        self.reads = [worker.variable(k) for k in self.body.reads]
-        self.writes = [worker.variable(k) for k in self.body.writes]
-        for key, initial in self.body.initial_state.items():
-            variable = worker.variable(key)
-            if variable.value is None:
-                variable.value = initial
-        self.access = Access(self.reads, self.writes)
+        resources, body = self.worker.resources, self.body
+        generation = resources.generation
+        for key, initial in body.initial_state.items():
+            resources.variable(key, initial)
+        reads = [resources.variable(k) for k in body.reads]
+        writes = [resources.variable(k) for k in body.writes]
+        return _Binding(generation, reads, writes, Access(reads, writes))
 
     def run(self, args: list[Any], step: Step) -> list[Any]:
         """The results for these arguments (args, then static args). Raises what a kernel's condition says."""
-        if self._generation != self.worker.resources.generation:
-            self._bind()
+        binding = self._binding
+        if binding.generation != self.worker.resources.generation:
+            binding = self._binding = self._bind()
         if self._picks is not None:
-            picked = self._pick(args, step)
+            picked = self._pick(binding, args, step)
             if picked is not None:
                 return picked
         static = args[self.n_args :]
         arrays = args[: self.n_args] if static else args
-        if not self.access.all:
-            return self._finish(self._call(arrays, static), (), arrays, static)
-        manager, access = self.worker.access, self.access
-        manager.acquire(access, step)
-        try:
-            arrays = arrays + self._values()
-            outputs = self._call(arrays, static)
-            return self._finish(outputs, self.writes, arrays, static)
-        finally:
-            manager.release(access)
+        executable = None if static else self._last
+        manager, access = self.worker.access, binding.access
+        while True:
+            if executable is None:
+                executable = self._next([*arrays, *self._present(binding)], static)
+            manager.acquire(access, step)
+            try:
+                operands = [*arrays, *self._values(binding)]
+                try:
+                    outputs = executable(*operands)
+                except Exception as e:
+                    if executable.fits(operands):
+                        raise op_error(e, self.op, self._lost(binding)) from e
+                    executable = None  # made for other shapes than these
+                    continue
+                return self._finish(outputs, binding.writes, operands, static)
+            finally:
+                manager.release(access)
 
-    def _pick(self, args: list[Any], step: Step) -> list[Any] | None:
+    def _pick(self, binding: _Binding, args: list[Any], step: Step) -> list[Any] | None:
         """The results without compiled code, or None where they need it."""
         assert self._picks is not None
-        manager, access = self.worker.access, self.access
+        manager, access = self.worker.access, binding.access
         manager.acquire(access, step)
         try:
-            values = [variable.value for variable in self.reads]
+            values = [variable.value for variable in binding.reads]
             if any(value is None for value in values):
                 return None
             return self._picks.run([*args, *values])
         finally:
             manager.release(access)
 
-    def _values(self) -> list[Any]:
+    def _present(self, binding: _Binding) -> list[Any]:
+        """The values of the variables that are read, for their shapes only: others may write them now."""
+        values = [variable.value for variable in binding.reads]
+        for variable, value in zip(binding.reads, values, strict=True):
+            if value is None:
+                raise uninitialized(variable, self._user_of(variable))
+        return values
+
+    def _values(self, binding: _Binding) -> list[Any]:
+        """The values of the variables that are read, on the device. Called with the access."""
         values: list[Any] = []
-        for i, variable in enumerate(self.reads):
+        for i, variable in enumerate(binding.reads):
             value = variable.value
             if value is None:
-                raise uninitialized(variable, self.op)
+                raise uninitialized(variable, self._user_of(variable))
             if type(value) is np.ndarray:
                 value = variable.value = to_device(value, self.device)
             elif variable.escaped and i in self.written_reads:
@@ -105,52 +134,52 @@ class ClusterRunner:
             values.append(value)
         return values
 
-    def _call(self, arrays: list[Any], static: list[Any]) -> list[Any]:
-        last = self._last
-        if last is not None and not static:
-            try:
-                return last(*arrays)
-            except (ValueError, TypeError):
-                pass  # other shapes than last time, or an error that comes again below
-        compiled = self._compiled(arrays, static)
-        executable = compiled.next()
-        self._last = compiled.final
-        return executable(*arrays)
+    def _lost(self, binding: _Binding) -> str:
+        """What a failed run has cost: the variables whose buffers it was given to write into are lost."""
+        gone = [v for v in binding.reads if isinstance(v.value, jax.Array) and v.value.is_deleted()]
+        for variable in gone:
+            variable.value = None
+        return f". The values of {', '.join(v.name for v in gone)} are lost" if gone else ""
 
-    def _compiled(self, arrays: list[Any], static: list[Any]) -> executables.Compiled:
+    def _user_of(self, variable: Variable) -> Operation:
+        """The first node of the cluster that uses a variable."""
+        users = (op for op in self.body.nodes if variable.key in self.body.state_of.get(op, {}).values())
+        return next(users, self.op)
+
+    def _next(self, arrays: list[Any], static: list[Any]) -> Executable:
+        """The executable for a run with values of these shapes, compiled where it isn't there."""
         statics = [np.asarray(v) for v in static]
         key = (
             tuple(a.shape for a in arrays),
             tuple((v.dtype.str, v.shape, v.tobytes()) for v in statics),
         )
-        found = self._by_shape.get(key)
-        if found is None:
-            specs = tuple(ArgSpec(tuple(a.shape), np.dtype(a.dtype)) for a in arrays)
-            try:
-                found = executables.store.get(self.body, statics, specs, self.donate, self.device)
-            except errors.OpError:
-                raise
-            except (TypeError, ValueError, NotImplementedError, AssertionError) as e:
-                raise self._explain(e, specs) from e
-            self._by_shape[key] = found
-            if len(self._by_shape) == executables.CHURN:
-                executables.warn_of_churn(self.body.nodes[0]._name, len(self._by_shape), key[0])
-        return found
+        try:
+            compiled = self._by_shape.get(key)
+            if compiled is None:
+                specs = tuple(ArgSpec(tuple(a.shape), np.dtype(a.dtype)) for a in arrays)
+                compiled = executables.store.get(self.body, statics, specs, self.donate, self.device)
+                self._remember(key, compiled)
+            executable = compiled.next(self.body, statics)
+        except errors.OpError:
+            raise
+        except Exception as e:
+            raise op_error(e, self._traced(e)) from e
+        self._last = compiled.final
+        return executable
 
-    def _explain(self, error: Exception, specs: tuple[ArgSpec, ...]) -> errors.OpError:
-        """An error of tracing: shapes that could only be known now don't fit."""
-        notes = getattr(error, "__notes__", [])
-        op = self.op
-        for note in notes:
-            name = note.split("'")[1] if "'" in note else ""
-            op = next((o for o in self.body.nodes if o._name == name), op)
-        text = f"{op.type} '{op._name}': {error}"
-        kind = (
-            errors.UnimplementedError
-            if isinstance(error, NotImplementedError)
-            else errors.InvalidArgumentError
-        )
-        return kind(None, op, text)
+    def _remember(self, key: Any, compiled: executables.Compiled) -> None:
+        with self._lock:
+            self._by_shape[key] = compiled
+            count = len(self._by_shape)
+            if count > KEPT_SHAPES:
+                del self._by_shape[next(iter(self._by_shape))]
+        if count == executables.CHURN:
+            executables.warn_of_churn(self.body.nodes[0]._name, count, key[0])
+
+    def _traced(self, error: Exception) -> Operation:
+        """The node in which tracing failed: shapes that could only be known now don't fit."""
+        names = [note.split("'")[1] for note in getattr(error, "__notes__", []) if "'" in note]
+        return next((op for op in self.body.nodes if op._name in names), self.op)
 
     def _finish(self, outputs: list[Any], writes: Any, arrays: list[Any], static: list[Any]) -> list[Any]:
         n = self.n_results

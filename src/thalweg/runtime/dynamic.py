@@ -104,7 +104,7 @@ class DynamicProgram:
             if value is None:
                 op = self.plan.fetches[i]._op
                 raise errors.InvalidArgumentError(None, op, f"Retval[{i}] does not have value")
-            results.append(fetched(value, self._give[i], feeds))
+            results.append(fetched(value, self._give[i]))
         return results
 
 
@@ -165,7 +165,7 @@ class _Run:
         future, start = self.futures.pop(key)
         instruction.put(iteration.values, outputs_of(instruction.op, future.result()))
         if self.step.stats is not None:
-            self.step.stats.add(instruction.op, self.device, start)
+            self.step.stats.record(instruction.op, self.device, start)
         self.machine.finished(iteration, n)
 
     def _wait(self) -> None:

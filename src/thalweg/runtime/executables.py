@@ -17,8 +17,9 @@ import os
 import pathlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -39,34 +40,61 @@ CHURN = 20
 CHEAP_RUNS = 2
 
 
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What an executable is made for. The body is not part of it: it would keep a whole graph alive."""
+
+    content: bytes
+    specs: tuple[ArgSpec, ...]
+    donate: tuple[int, ...]
+    device: jax.Device
+    disk: ExecutableCache | None
+
+    def load(self) -> Executable | None:
+        """What an earlier process compiled at the fast level."""
+        if self.disk is None:
+            return None
+        return load(
+            self.specs, self.donate, device=self.device, level="fast", key=self.content, cache=self.disk
+        )
+
+    def compile(self, body: Body, static_values: Sequence[np.ndarray], level: Level) -> Executable:
+        """The executable of a body that has this content."""
+        function = body_function(body, static_values)
+        return compile(
+            function, self.specs, self.donate,
+            device=self.device, level=level, key=self.content, cache=self.disk,
+        )  # fmt: skip
+
+
 class Compiled:
     """A body compiled for some input shapes: at the cheap level at first, then at the fast one."""
 
-    __slots__ = ("_fast", "_lock", "_make", "_runs", "cheap", "final")
+    __slots__ = ("_cheap", "_fast", "_lock", "_runs", "_target", "final")
 
-    def __init__(self, make: Callable[[Level], Executable], on_disk: Executable | None) -> None:
-        self._make = make
+    def __init__(self, target: _Target, body: Body, static_values: Sequence[np.ndarray]) -> None:
+        self._target = target
         self._lock = threading.Lock()
         self._runs = 0
         self._fast: Future[Executable] | None = None
         #: the executable at the fast level, once it is there to stay
-        self.final: Executable | None = on_disk
-        self.cheap = make("cheap") if on_disk is None else None
+        self.final: Executable | None = target.load()
+        self._cheap = target.compile(body, static_values, "cheap") if self.final is None else None
 
-    def next(self) -> Executable:
-        """The executable for the next run."""
+    def next(self, body: Body, static_values: Sequence[np.ndarray]) -> Executable:
+        """The executable for the next run. body, static_values: of the same content, to compile from."""
         if self.final is not None:
             return self.final
         with self._lock:
             self._runs += 1
             if self._runs > 1 and self._fast is None:
-                self._fast = _background().submit(self._make, "fast")
-            cheap = self.cheap
-            if self._runs <= CHEAP_RUNS and cheap is not None:
+                self._fast = _background().submit(self._target.compile, body, static_values, "fast")
+            cheap, fast = self._cheap, self._fast
+            if cheap is not None and self._runs <= CHEAP_RUNS:
                 return cheap
-        assert self._fast is not None
-        self.final = self._fast.result()
-        self.cheap = None
+        assert fast is not None
+        self.final = fast.result()
+        self._cheap = None
         return self.final
 
 
@@ -112,9 +140,8 @@ class ExecutableStore:
     ) -> Compiled:
         """The executable of a body for these static values and input specs."""
         content = _content(body, static_values)
-        key = (
-            (content, specs, donate, device) if _is_ours(body) else (id(body), content, specs, donate, device)
-        )
+        ours = _is_ours(body)
+        key = (content, specs, donate, device, None if ours else body)
         while True:
             with self._lock:
                 found = self._found.get(key)
@@ -127,7 +154,8 @@ class ExecutableStore:
                     break
             making.wait()
         try:
-            made = self._compile(body, static_values, specs, donate, device, content)
+            target = _Target(content, specs, donate, device, self.disk if ours else None)
+            made = Compiled(target, body, static_values)
             with self._lock:
                 self.compiles += 1
                 self._found[key] = made
@@ -137,26 +165,6 @@ class ExecutableStore:
         finally:
             with self._lock:
                 self._making.pop(key).set()
-
-    def _compile(
-        self,
-        body: Body,
-        static_values: Sequence[np.ndarray],
-        specs: tuple[ArgSpec, ...],
-        donate: tuple[int, ...],
-        device: jax.Device,
-        content: bytes,
-    ) -> Compiled:
-        disk = self.disk if _is_ours(body) else None
-
-        def make(level: Level) -> Executable:
-            function = body_function(body, static_values)
-            return compile(function, specs, donate, device=device, level=level, key=content, cache=disk)
-
-        on_disk = None
-        if disk is not None:
-            on_disk = load(specs, donate, device=device, level="fast", key=content, cache=disk)
-        return Compiled(make, on_disk)
 
 
 def default_directory() -> pathlib.Path:

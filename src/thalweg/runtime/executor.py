@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import queue
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +23,7 @@ from thalweg.graph.subgraph import topological_order
 from thalweg.kernel.convention import Kind
 from thalweg.plan.pipeline import Plan
 from thalweg.runtime.arrays import to_host
+from thalweg.runtime.failures import op_error
 from thalweg.runtime.instructions import Instruction, RunAsync, RunCluster, RunKernel, RunNothing, outputs_of
 from thalweg.runtime.resources import Handle
 from thalweg.runtime.step import Step
@@ -45,8 +46,9 @@ class Program:
             self._add(op, slots)
         self._mark_frees(n_feeds)
         self.is_async = any(i.is_async for i in self.instructions)
-        self._dependents, self._pending = self._edges()
-        self._after: dict[int, tuple[list[int], list[int]]] = {}
+        if self.is_async:
+            self._dependents, self._pending = self._edges()
+            self._after: dict[int, tuple[list[int], list[int], Counter[int]]] = {}
         #: the commonest program: feeds straight into one cluster, its results fetched
         self.single = self._single(n_feeds)
 
@@ -57,7 +59,8 @@ class Program:
             return
         if kind == "_Retval":
             tensor = op._inputs[0]
-            only = len(tensor._consumers) == 1 and tensor._op._record.kernel.kind is not Kind.SOURCE
+            # a kernel outside clusters may have passed on what somebody else still holds
+            only = len(tensor._consumers) == 1 and tensor._op._record.kernel.kind is Kind.CLUSTER
             self.results[op._attrs["index"]] = (slots[tensor], only)
             return
         first = len(self._template)
@@ -69,7 +72,7 @@ class Program:
         for i, tensor in enumerate(op._outputs):
             slots[tensor] = first + i
         if kernel.kind is Kind.SOURCE:
-            self._template.append(op._attrs["value"] if kind == "Const" else Handle(op))
+            self._template.append(self._constant(op) if kind == "Const" else Handle(op))
             return
         self._template.extend([None] * len(op._outputs))
         inputs = [slots[t] for t in op._inputs]
@@ -85,17 +88,21 @@ class Program:
             instruction = RunKernel(op, inputs, first, self.worker, keys)
         self.instructions.append(instruction)
 
+    def _constant(self, op: Operation) -> Any:
+        """A Const node's value, on the device where clusters take it: it doesn't go there in every step."""
+        value = op._attrs["value"]
+        on_device = any(user._record.kernel.kind is Kind.CLUSTER for user in op._outputs[0]._consumers)
+        return self.worker.constant(value) if on_device else value
+
     def _mark_frees(self, n_feeds: int) -> None:
         """After the last use of a value nobody holds it, so its buffer is freed."""
         kept = {slot for slot, _ in self.results} | set(range(n_feeds))
         seen: set[int] = set()
         for instruction in reversed(self.instructions):
-            frees = []
-            for slot in dict.fromkeys(instruction.inputs):
-                if slot not in seen and slot not in kept and self._template[slot] is None:
-                    frees.append(slot)
-                seen.add(slot)
-            instruction.frees = tuple(frees)
+            slots = [s for s in dict.fromkeys(instruction.inputs) if s not in kept]
+            instruction.freeable = tuple(s for s in slots if self._template[s] is None)
+            instruction.frees = tuple(s for s in instruction.freeable if s not in seen)
+            seen.update(slots)
 
     def _edges(self) -> tuple[list[list[int]], list[int]]:
         """For the ready queue: who waits for each instruction, and for how many each waits."""
@@ -125,14 +132,14 @@ class Program:
             if step.deadline is not None:
                 step.check()
             outputs = single.runner.run(list(feeds), step)
-            return [fetched(outputs[i], give, feeds) for i, (_, give) in enumerate(self.results)]
+            return [fetched(outputs[i], give) for i, (_, give) in enumerate(self.results)]
         values = self._template.copy()
         values[: len(feeds)] = feeds
         if self.is_async:
             self._run_async(values, step)
         else:
             self._run_in_order(values, step)
-        return [fetched(values[slot], give, feeds) for slot, give in self.results]
+        return [fetched(values[slot], give) for slot, give in self.results]
 
     def _run_in_order(self, values: list[Any], step: Step) -> None:
         watched = step.deadline is not None
@@ -148,7 +155,6 @@ class Program:
             for slot in instruction.frees:
                 values[slot] = None
 
-
     def _run_async(self, values: list[Any], step: Step) -> None:
         """In order while nothing has to be waited for; what is left then by pending counts."""
         watched = step.deadline is not None
@@ -160,7 +166,7 @@ class Program:
                 if not future.done():
                     _Run(self, values, step, i, future).go()
                     return
-                instruction.put(values, outputs_of(instruction.op, future.result()))
+                instruction.put(values, outputs_of(instruction.op, result_of(future, instruction.op)))
             elif step.stats is not None:
                 _Run(self, values, step, i).go()
                 return
@@ -169,15 +175,16 @@ class Program:
             for slot in instruction.frees:
                 values[slot] = None
 
-    def pending_after(self, n: int) -> tuple[list[int], list[int]]:
-        """Pending counts when the first n instructions have finished, and which others are ready then."""
+    def state_after(self, n: int) -> tuple[list[int], list[int], Counter[int]]:
+        """When the first n instructions have finished: pending counts, what is ready, readers of each slot."""
         found = self._after.get(n)
         if found is None:
             pending = self._pending.copy()
             for i in range(n):
                 for j in self._dependents[i]:
                     pending[j] -= 1
-            found = pending, [i for i in range(n, len(pending)) if pending[i] == 0]
+            readers = Counter(slot for i in self.instructions[n:] for slot in i.freeable)
+            found = pending, [i for i in range(n, len(pending)) if pending[i] == 0], readers
             self._after[n] = found
         return found
 
@@ -185,20 +192,22 @@ class Program:
 def _instructions_before(op: Operation, index: dict[Operation, int]) -> set[Operation]:
     """The operations with an instruction that op waits for, also through constants that wait for them."""
     found: set[Operation] = set()
+    passed: set[Operation] = set()
     stack = [t._op for t in op._inputs] + op._control_inputs
     while stack:
         source = stack.pop()
         if source in index:
             found.add(source)
-        else:
+        elif source not in passed:
+            passed.add(source)
             stack.extend(source._control_inputs)
     return found
 
 
-def fetched(value: Any, give: bool, feeds: Sequence[Any]) -> Any:
+def fetched(value: Any, give: bool) -> Any:
     """A fetched value as the caller gets it: his own, and a NumPy scalar where it has no dimensions.
 
-    give: nothing else in the program uses the value.
+    give: nobody else holds the value.
     """
     if isinstance(value, jax.Array):
         array = to_host(value, give=give)
@@ -209,11 +218,18 @@ def fetched(value: Any, give: bool, feeds: Sequence[Any]) -> Any:
     elif isinstance(value, np.generic):
         return value
     else:
-        array = value
-        flags = array.flags
-        if not (give and flags.owndata and flags.writeable) or any(value is f for f in feeds):
-            array = np.array(value)
+        array = np.array(value)
     return array if array.ndim else array[()]
+
+
+def result_of(future: Any, op: Operation) -> Any:
+    """What an asynchronous kernel gave. Its error is one of tf.errors, and names the node."""
+    try:
+        return future.result()
+    except errors.OpError:
+        raise
+    except Exception as e:
+        raise op_error(e, op) from e
 
 
 class _Run:
@@ -226,19 +242,25 @@ class _Run:
         self.program = program
         self.values = values
         self.step = step
-        pending, ready = program.pending_after(n)
+        pending, ready, readers = program.state_after(n)
         self.pending = pending.copy()
+        self.readers = readers.copy()
         self.ready = deque(ready)
-        #: asynchronous instructions under way, and since when
+        #: asynchronous instructions under way
         self.running: dict[int, Any] = {}
-        self.since: dict[int, int] = {}
+        self.started: dict[int, int] = {}  # when, in nanoseconds, where the step is traced
         self.events: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         if first is not None:
             self.ready.remove(n)
+            if step.stats is not None:
+                self.started[n] = time.time_ns()
             self._watch(n, first)
 
     def go(self) -> None:
-        """Runs to the end, the first error, the deadline or cancellation."""
+        """Runs to the end, the first error, the deadline or cancellation.
+
+        Where it ends early, the step is cancelled, so that the kernels under way give up.
+        """
         remove = self.step.on_cancel(lambda: self.events.put(None))
         try:
             while self.ready or self.running:
@@ -247,6 +269,9 @@ class _Run:
                     self._start(self.ready.popleft())
                 if self.running:
                     self._wait()
+        except BaseException as e:
+            self.step.cancel(errors.CancelledError(None, None, f"Another node of the step failed: {e}"))
+            raise
         finally:
             remove()
             for future in self.running.values():
@@ -254,16 +279,12 @@ class _Run:
 
     def _start(self, i: int) -> None:
         instruction = self.program.instructions[i]
-        stats = self.step.stats
+        if self.step.stats is not None:
+            self.started[i] = time.time_ns()
         if isinstance(instruction, RunAsync):
-            self.since[i] = time.time_ns()
             self._watch(i, instruction.start(self.values, self.step))
             return
-        if stats is None:
-            instruction.run(self.values, self.step)
-        else:
-            with stats.node(instruction.op, self.program.worker.device_name):
-                instruction.run(self.values, self.step)
+        instruction.run(self.values, self.step)
         self._finished(i)
 
     def _watch(self, i: int, future: Any) -> None:
@@ -276,12 +297,17 @@ class _Run:
     def _take(self, i: int) -> None:
         """The result of an asynchronous instruction that has ended."""
         instruction = self.program.instructions[i]
-        instruction.put(self.values, outputs_of(instruction.op, self.running.pop(i).result()))
-        if self.step.stats is not None and i in self.since:
-            self.step.stats.add(instruction.op, self.program.worker.device_name, self.since[i])
+        instruction.put(self.values, outputs_of(instruction.op, result_of(self.running.pop(i), instruction.op)))
         self._finished(i)
 
     def _finished(self, i: int) -> None:
+        instruction = self.program.instructions[i]
+        if self.step.stats is not None:
+            self.step.stats.record(instruction.op, self.program.worker.device_name, self.started[i])
+        for slot in instruction.freeable:
+            self.readers[slot] -= 1
+            if self.readers[slot] == 0:
+                self.values[slot] = None
         for j in self.program._dependents[i]:
             self.pending[j] -= 1
             if self.pending[j] == 0:

@@ -7,7 +7,7 @@ Values in slots: jax.Array, np.ndarray (object arrays hold bytes), or a Handle f
 from __future__ import annotations
 
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -23,6 +23,7 @@ from thalweg.kernel.trace_names import input_names
 from thalweg.runtime.access import Access
 from thalweg.runtime.arrays import to_device
 from thalweg.runtime.cluster import ClusterRunner, uninitialized
+from thalweg.runtime.failures import op_error
 from thalweg.runtime.resources import Handle, Variable
 from thalweg.runtime.step import KernelContext, Step
 from thalweg.runtime.waiting import Done, Wait
@@ -32,7 +33,7 @@ from thalweg.runtime.worker import Worker
 class Instruction:
     """One node to run. Subclasses are final."""
 
-    __slots__ = ("first_output", "frees", "inputs", "op")
+    __slots__ = ("first_output", "freeable", "frees", "inputs", "op")
 
     is_async = False
 
@@ -40,7 +41,9 @@ class Instruction:
         self.op = op
         self.inputs = inputs
         self.first_output = first_output
-        #: slots that nobody needs after this instruction, in program order
+        #: of the inputs' slots, those that are freed after their last use
+        self.freeable: tuple[int, ...] = ()
+        #: of those, the ones that nobody needs after this instruction, in program order
         self.frees: tuple[int, ...] = ()
 
     def run(self, values: list[Any], step: Step) -> None:
@@ -79,13 +82,18 @@ class RunNothing(Instruction):
         return
 
 
+class _Binding(NamedTuple):
+    """The variables that a node touches, by argument name, as they are in one generation of the resources."""
+
+    generation: int
+    variables: dict[str, Variable]
+    access: Access
+
+
 class RunKernel(Instruction):
     """A node outside clusters: a host or stateful kernel, or one too small to compile."""
 
-    __slots__ = (
-        "access", "accessing", "attrs", "definition", "flat", "generation", "kernel", "keys", "names",
-        "worker",
-    )  # fmt: skip
+    __slots__ = ("_binding", "attrs", "definition", "flat", "kernel", "keys", "names", "worker")
 
     def __init__(
         self,
@@ -103,51 +111,43 @@ class RunKernel(Instruction):
         self.worker = worker
         self.keys = keys
         self.names = input_names(op)
-        self.generation = -1
-        self.access: Access | None = None
-        self.accessing: dict[str, Variable] = {}
+        self._binding: _Binding | None = None
 
     def run(self, values: list[Any], step: Step) -> None:
         inputs = [np.asarray(v) if isinstance(v := values[i], np.generic) else v for i in self.inputs]
         if not self.keys:
             self.put(values, self._apply(inputs, step))
             return
-        self._bind()
-        assert self.access is not None
-        self.worker.access.acquire(self.access, step)
+        binding = self._binding
+        if binding is None or binding.generation != self.worker.resources.generation:
+            binding = self._binding = self._bind()
+        self.worker.access.acquire(binding.access, step)
         try:
-            inputs = self._with_state(inputs)
-            if self.kernel.own_state is not None:
-                inputs.insert(0, np.asarray(self.accessing[""].value))
-            outputs = self._apply(inputs, step)
-            if self.kernel.own_state is not None:
-                self.accessing[""].value = outputs.pop()
-            if self.kernel.writes:
-                outputs = self._store(outputs)
+            outputs = self._apply(self._with_state(inputs, binding.variables), step)
+            outputs = self._store(outputs, binding.variables)
         finally:
-            self.worker.access.release(self.access)
+            self.worker.access.release(binding.access)
         self.put(values, outputs)
 
-    def _bind(self) -> None:
-        generation = self.worker.resources.generation
-        if self.generation != generation:
-            self.accessing = {name: self.worker.variable(key) for name, key in self.keys.items()}
-            written = [self.accessing[n] for n in self.kernel.writes]
-            if self.kernel.own_state is not None:
-                own = self.accessing[""]
-                written.append(own)
-                if own.value is None:
-                    own.value = self.kernel.own_state(self.op)
-            self.access = Access(list(self.accessing.values()), written)
-            self.generation = generation
+    def _bind(self) -> _Binding:
+        """Looks the variables up; again after a container was cleared."""
+        resources = self.worker.resources
+        generation = resources.generation
+        own = self.kernel.own_state
+        variables = {
+            name: resources.variable(key, own(self.op) if own is not None and not name else None)
+            for name, key in self.keys.items()
+        }
+        written = [variables[n] for n in self.kernel.writes] + ([variables[""]] if own is not None else [])
+        return _Binding(generation, variables, Access(list(variables.values()), written))
 
-    def _with_state(self, inputs: list[Any]) -> list[Any]:
+    def _with_state(self, inputs: list[Any], variables: dict[str, Variable]) -> list[Any]:
         """Variables' values where the kernel wants values; the variables where it wants them."""
         kernel = self.kernel
         args = {a.name: a for a in self.definition.inputs}
-        result: list[Any] = []
+        result: list[Any] = [] if kernel.own_state is None else [np.asarray(variables[""].value)]
         for name, value in zip(self.names, inputs, strict=True):
-            variable = self.accessing.get(name)
+            variable = variables.get(name)
             arg = args.get(name)
             if variable is None:
                 result.append(value)
@@ -181,8 +181,8 @@ class RunKernel(Instruction):
             return outputs_of(self.op, result)
         except errors.OpError:
             raise
-        except (ValueError, TypeError) as e:
-            raise errors.InvalidArgumentError(None, self.op, f"{self.op.type} '{self.op._name}': {e}") from e
+        except Exception as e:
+            raise op_error(e, self.op) from e
         finally:
             checks.set_op(None)
 
@@ -194,10 +194,15 @@ class RunKernel(Instruction):
         outputs = apply_kernel(kernel, self.definition, self.op._attrs, inputs)
         return [to_device(v, self.worker.device) if isinstance(v, jax.Array) else v for v in outputs]
 
-    def _store(self, outputs: list[Any]) -> list[Any]:
+    def _store(self, outputs: list[Any], variables: dict[str, Variable]) -> list[Any]:
+        """Gives the variables their new values; returns the node's outputs."""
+        if self.kernel.own_state is not None:
+            variables[""].value = outputs.pop()
+        if not self.kernel.writes:
+            return outputs
         n = len(self.kernel.writes)
         for name, value in zip(self.kernel.writes, outputs[:n], strict=True):
-            variable = self.accessing[name]
+            variable = variables[name]
             if isinstance(value, np.ndarray | np.generic):
                 value = np.array(value)  # the caller may still change a fed array
                 value.flags.writeable = False
@@ -205,7 +210,7 @@ class RunKernel(Instruction):
             variable.escaped = not isinstance(value, np.ndarray)
         if len(self.op._outputs) == len(outputs) - n:
             return outputs[n:]
-        return [self.accessing[name].value for name in self.kernel.writes][: len(self.op._outputs)]
+        return [variables[name].value for name in self.kernel.writes][: len(self.op._outputs)]
 
 
 class RunAsync(Instruction):
@@ -231,7 +236,12 @@ class RunAsync(Instruction):
                 arrays[i] = np.asarray(value)
         if not self.flat:
             arrays = group_inputs(self.definition, self.op._attrs, arrays)
-        result = self.kernel.fn(KernelContext(self.op, step, self.worker), *arrays, **self.attrs)
+        try:
+            result = self.kernel.fn(KernelContext(self.op, step, self.worker), *arrays, **self.attrs)
+        except errors.OpError:
+            raise
+        except Exception as e:
+            raise op_error(e, self.op) from e
         return result if hasattr(result, "add_done_callback") else Done(result)
 
 

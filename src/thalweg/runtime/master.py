@@ -34,16 +34,17 @@ class Master:
         """The program of a signature. Planned once; again only where existing nodes were changed."""
         key = (tuple(feeds), tuple(fetches), tuple(targets))
         with self._lock:
-            if self._mutations != self.graph._mutations:
+            mutations = self.graph._mutations
+            if self._mutations != mutations:
                 self._programs.clear()
-                self._mutations = self.graph._mutations
+                self._mutations = mutations
             program = self._programs.get(key)
         if program is None:
-            with self.graph._lock:
-                plan = make_plan(self.graph, feeds, fetches, targets, self.options, [self.worker.device_name])
+            plan = make_plan(self.graph, feeds, fetches, targets, self.options, [self.worker.device_name])
             program = make_program(plan, len(feeds), len(fetches), self.worker)
             with self._lock:
-                program = self._programs.setdefault(key, program)
+                if self._mutations == mutations and not self._closed:  # else it may be of an older graph
+                    program = self._programs.setdefault(key, program)
         return program
 
     def prepare_part(
@@ -54,26 +55,27 @@ class Master:
         done: Collection[Operation],
     ) -> AnyProgram:
         """The program of one part of a step, whose nodes in `done` have run. Not kept."""
-        with self.graph._lock:
-            devices = [self.worker.device_name]
-            plan = make_plan(self.graph, feeds, fetches, targets, self.options, devices, done)
+        devices = [self.worker.device_name]
+        plan = make_plan(self.graph, feeds, fetches, targets, self.options, devices, done)
         return make_program(plan, len(feeds), len(fetches), self.worker)
 
     def run(self, program: AnyProgram, feeds: Sequence[Any], step: Step) -> list[Any]:
         """Runs one step of a program. RuntimeError after close."""
-        if self._closed:
-            raise RuntimeError("Attempted to use a closed Session.")
         self._steps.add(step)
         try:
+            if self._closed:  # asked after the step was added: either we see it, or close() sees the step
+                raise RuntimeError("Attempted to use a closed Session.")
             return program.run(feeds, step)
         finally:
             self._steps.discard(step)
 
     def close(self) -> None:
-        """Cancels the steps under way; later ones are refused."""
+        """Cancels the steps under way, refuses later ones, and forgets the programs."""
         self._closed = True
         for step in list(self._steps):
             step.cancel(errors.CancelledError(None, None, "Step was cancelled: the session was closed"))
+        with self._lock:
+            self._programs.clear()
 
     @property
     def closed(self) -> bool:

@@ -29,10 +29,10 @@ class StepRecorder:
         try:
             yield
         finally:
-            self._rows.append((device, op._name, _label(op), start, time.time_ns(), threading.get_ident()))
+            self.record(op, device, start)
 
-    def add(self, op: Operation, device: str, start: int) -> None:
-        """A node that ran from `start` (nanoseconds) until now, in no thread of its own."""
+    def record(self, op: Operation, device: str, start: int) -> None:
+        """A node that started then (in nanoseconds) and has just ended."""
         self._rows.append((device, op._name, _label(op), start, time.time_ns(), threading.get_ident()))
 
     def fill(self, step_stats: Any) -> None:

@@ -20,9 +20,9 @@ class Variable:
 
     __slots__ = ("escaped", "key", "value")
 
-    def __init__(self, key: StateKey) -> None:
+    def __init__(self, key: StateKey, value: Any = None) -> None:
         self.key = key
-        self.value: Any = None
+        self.value = value
         self.escaped = False
 
     @property
@@ -43,9 +43,9 @@ class ResourceManager:
         #: rises when resources are removed: who holds one looks it up again
         self.generation = 0
 
-    def variable(self, key: StateKey) -> Variable:
-        """The variable of that key, made where it doesn't exist (uninitialised)."""
-        return self.get_or_create(key, lambda: Variable(key))  # type: ignore[no-any-return]
+    def variable(self, key: StateKey, initial: Any = None) -> Variable:
+        """The variable of that key, made where it doesn't exist: with that value, else uninitialised."""
+        return self.get_or_create(key, lambda: Variable(key, initial))  # type: ignore[no-any-return]
 
     def get_or_create(self, key: StateKey, make: Callable[[], Any]) -> Any:
         """The resource of that key; `make()` where it doesn't exist."""
@@ -67,8 +67,9 @@ class ResourceManager:
         """Forgets a resource; whether it was there."""
         kind, container, name = key
         with self._lock:
-            self.generation += 1
-            return self._containers.get(container, {}).pop((kind, name), None) is not None
+            removed = self._containers.get(container, {}).pop((kind, name), None) is not None
+            self.generation += removed
+            return removed
 
     def clear(self, containers: Iterable[str] = ()) -> None:
         """Empties the named containers ("" is the default one), or all of them."""

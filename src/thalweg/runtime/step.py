@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class Step:
-    """One run of a plan. Thread-safe."""
+    """One run of a plan: its deadline (timeout_ms from now, 0 for none) and its cancellation. Thread-safe."""
 
-    __slots__ = ("_callbacks", "_cancelled", "_lock", "deadline", "options", "stats")
+    __slots__ = ("_callbacks", "_cancelled", "_lock", "deadline", "stats")
 
-    def __init__(self, timeout_ms: int = 0, options: Any = None) -> None:
+    def __init__(self, timeout_ms: int = 0) -> None:
         self.deadline = time.monotonic() + timeout_ms / 1000.0 if timeout_ms > 0 else None
-        self.options = options
+        #: a StepRecorder, where the step is traced
         self.stats: Any = None
         self._cancelled: OpError | None = None
         self._callbacks: list[Callable[[], Any]] = []
@@ -43,10 +43,11 @@ class Step:
     def on_cancel(self, callback: Callable[[], Any]) -> Callable[[], None]:
         """Calls `callback` on cancellation (at once where it has happened). Returns what takes it back."""
         with self._lock:
-            if self._cancelled is None:
+            late = self._cancelled is not None
+            if not late:
                 self._callbacks.append(callback)
-            else:
-                callback()
+        if late:
+            callback()
 
         def remove() -> None:
             with self._lock:

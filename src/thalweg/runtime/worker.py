@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
+import jax
+import numpy as np
+
 from thalweg.graph.operation import Operation
-from thalweg.kernel.body import StateKey
 from thalweg.runtime.access import AccessManager
-from thalweg.runtime.arrays import devices
-from thalweg.runtime.resources import ResourceManager, Variable
+from thalweg.runtime.arrays import devices, to_device
+from thalweg.runtime.resources import ResourceManager
 from thalweg.runtime.stateful import found, resource_of
 
 
@@ -20,6 +23,7 @@ class Worker:
         self.resources = ResourceManager()
         self.access = AccessManager()
         self._device: Any = None
+        self._constants: weakref.WeakValueDictionary[int, jax.Array] = weakref.WeakValueDictionary()
 
     @property
     def device(self) -> Any:
@@ -33,9 +37,15 @@ class Worker:
         """The full name of the device."""
         return f"{self.name}/device:CPU:0"
 
-    def variable(self, key: StateKey) -> Variable:
-        """The variable, or a node's own state, of that key."""
-        return self.resources.variable(key)
+    def constant(self, array: np.ndarray) -> jax.Array:
+        """A constant of a plan on the device: one copy for all programs, while one of them holds it.
+
+        The caller keeps `array` as long as the result: what is known of it goes by its identity.
+        """
+        known = self._constants.get(id(array))
+        if known is None:
+            known = self._constants[id(array)] = to_device(array, self.device)
+        return known
 
     def resource(self, handle: Any) -> Any:
         """The queue, barrier, accumulator or mutex behind a handle."""

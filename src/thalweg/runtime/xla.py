@@ -132,6 +132,11 @@ class Executable:
             results[0].block_until_ready()
         return results
 
+    def fits(self, args: Sequence[Any]) -> bool:
+        """Whether arguments have the shapes and dtypes that this takes."""
+        specs = [(a.shape, a.dtype) for a in args]
+        return specs == [(spec.shape, spec.dtype) for spec in self.in_specs]
+
     def serialize(self) -> bytes:
         """The compiler's own bytes, for a client of the same version and machine."""
         return bytes(self._loaded.serialize())
@@ -287,6 +292,7 @@ def _full_key(
         "options": _OPTIONS.get(device.platform, {}).get(level, {}),
         "machine": _machine(device.platform, device.device_kind),
         "client": device.client.platform_version,
+        "precision": str(jax.config.jax_default_matmul_precision),  # type: ignore[attr-defined]
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

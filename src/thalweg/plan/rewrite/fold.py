@@ -9,6 +9,7 @@ from thalweg.graph.shape_context import constant_value
 from thalweg.graph.subgraph import (
     bypass_control,
     raw_node,
+    relink,
     remove_op,
     rename,
     replace_uses,
@@ -61,12 +62,14 @@ def fold_constants(graph: Graph) -> int:
 
 
 def _with_effects(graph: Graph) -> set[Operation]:
-    """The nodes that change something when they run, and those that wait for such a node."""
+    """The nodes that change something when they run, or may find a variable without a value, and those that
+    wait for such a node."""
     found: set[Operation] = set()
     for op in topological_order(graph):
         kernel = op._record.kernel
         stateful = op._record.definition.is_stateful or (kernel is not None and bool(kernel.writes))
         own = stateful and kernel is not None and kernel.kind is not Kind.SOURCE
+        own = own or any(t._dtype.is_ref_dtype for t in op._inputs)
         if own or any(t._op in found for t in op._inputs) or any(c in found for c in op._control_inputs):
             found.add(op)
     return found
@@ -84,20 +87,11 @@ def remove_unused(graph: Graph) -> int:
         stack.extend(t._op for t in op._inputs)
         stack.extend(op._control_inputs)
     dead = [op for op in graph._ops if op not in needed and op.type != "_Arg"]
-    for op in reversed(dead):
-        for t in op._outputs:
-            t._consumers.clear()
-        op._control_outputs.clear()
     for op in dead:
-        for t in op._inputs:
-            if op in t._consumers:
-                t._consumers = [c for c in t._consumers if c is not op]
-        for control in op._control_inputs:
-            if op in control._control_outputs:
-                control._control_outputs.remove(op)
         del graph._by_name[op._name]
-        graph._removed.add(op)
+    graph._removed.update(dead)
     sweep(graph)
+    relink(graph)
     return len(dead)
 
 
