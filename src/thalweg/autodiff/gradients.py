@@ -7,8 +7,8 @@ names: everything under "gradients/", what an operation's gradient builds under 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -196,7 +196,7 @@ class _Walk:
                         ready.append(source)
 
     def _arrive(self, tensor: Tensor, grad: Grad) -> None:
-        if isinstance(grad, Tensor) and tensor._dtype != dtypes.resource:
+        if isinstance(grad, Tensor) and grad._shape != tensor._shape and tensor._dtype != dtypes.resource:
             try:
                 grad.set_shape(tensor._shape)
             except ValueError as e:
@@ -235,12 +235,9 @@ class _Walk:
                     inputs = _gate(self.graph, inputs)
         return inputs
 
-    @contextmanager
-    def _scopes(self, op: Operation) -> Iterator[None]:
-        with ExitStack() as stack:
-            if self.colocate:
-                stack.enter_context(self.graph.colocate_with(op))
-            yield
+    def _scopes(self, op: Operation) -> AbstractContextManager[None]:
+        """Where the nodes of op's gradient go."""
+        return self.graph.colocate_with(op) if self.colocate else nullcontext()
 
 
 def _pending_counts(to_ops: Sequence[Operation], from_ops: Sequence[Operation]) -> dict[Operation, int]:
@@ -278,7 +275,7 @@ def _gradient_of(op: Operation) -> Callable[..., Any] | None:
         function = registry.gradient_function(name)
     except LookupError:
         raise LookupError(f"No gradient defined for operation '{op._name}' (op type: {op.type})") from None
-    return None if function is None or isinstance(function, NotDifferentiable) else function
+    return None if isinstance(function, NotDifferentiable) else function
 
 
 def _zeros_like(tensor: Tensor) -> Grad:
