@@ -241,7 +241,7 @@ class _Walk:
             self._ready.extend(ready)
 
     def _arrive(self, tensor: Tensor, grad: Grad) -> None:
-        if isinstance(grad, Tensor) and tensor._dtype != dtypes.resource:
+        if isinstance(grad, Tensor) and grad._shape != tensor._shape and tensor._dtype != dtypes.resource:
             try:
                 grad.set_shape(tensor._shape)
             except ValueError as e:
@@ -334,7 +334,7 @@ def _gradient_of(op: Operation) -> Callable[..., Any] | None:
         function = registry.gradient_function(name)
     except LookupError:
         raise LookupError(f"No gradient defined for operation '{op._name}' (op type: {op.type})") from None
-    return None if function is None or isinstance(function, NotDifferentiable) else function
+    return None if isinstance(function, NotDifferentiable) else function
 
 
 def _gate(graph: Graph, grads: Sequence[Grad | None]) -> list[Grad | None]:

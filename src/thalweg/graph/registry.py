@@ -132,7 +132,7 @@ def register_gradient(name: str, function: GradientFn | NotDifferentiable) -> No
     _gradients[name] = function
 
 
-def gradient_function(name: str) -> GradientFn | NotDifferentiable | None:
+def gradient_function(name: str) -> GradientFn | NotDifferentiable:
     """The gradient registered under a name. LookupError where none is."""
     if name in _gradients:
         return _gradients[name]

@@ -29,9 +29,9 @@ from thalweg.plan.regions import (
     slice_back,
     take_instead,
 )
+from thalweg.plan.rewrite.fold import remove_unused
 from thalweg.plan.stacks import Link, find_links
 from thalweg.plan.trips import Trips, find_trips
-from thalweg.plan.rewrite.fold import remove_unused
 
 #: constants up to this many bytes are copied into the bodies that use them
 _INLINE_BYTES = 1024
