@@ -118,10 +118,10 @@ class ControlFlowState:
         state = None if outer is None else self._states.get(outer)
         dtype = dtype_of(exited)
         if state is None:
-            return zeros(exited._shape, dtype) if is_known(exited._shape) else zeros_like(exited)  # type: ignore[arg-type]
+            return zeros(exited._shape, dtype) if is_known(exited._shape) else zeros_like(exited)
         if is_known(exited._shape):
             with inside(self._graph, state.grad_context):
-                return zeros(exited._shape, dtype)  # type: ignore[arg-type]
+                return zeros(exited._shape, dtype)
         with inside(self._graph, around):
             shape = shape_node(exited)
         stack = state.keep(shape)
@@ -143,7 +143,7 @@ class ControlFlowState:
             if tensor._dtype == dtypes.resource:
                 result = zeros(variable_shape(tensor), dtype_of(tensor))
             else:
-                result = constant(tensor._shape, tensor._dtype.base_dtype)  # type: ignore[arg-type]
+                result = constant(tensor._shape, tensor._dtype.base_dtype)
             if dead:
                 context = op._control_flow_context
                 result = switch_ref_or_tensor(result, state.pred_of(context))[1 - context.branch]
@@ -180,11 +180,11 @@ class ControlFlowState:
         entered = merged._op._inputs[0]
         if is_known(entered._shape):
             with inside(self._graph, state.grad_context):
-                zero = constant(entered._shape, dtype)  # type: ignore[arg-type]
+                zero = constant(entered._shape, dtype)
                 following = nodes.next_iteration(zero)
         else:
             with inside(self._graph, state.outside):
                 zero = zeros(shape_node(entered._op._inputs[0]), dtype)
             with inside(self._graph, state.grad_context):
                 following = nodes.next_iteration(zero)
-        merged._op._update_input(1, following)  # type: ignore[arg-type]
+        merged._op._update_input(1, following)

@@ -110,7 +110,7 @@ def _initial_gradients(ys: Sequence[Tensor], given: Sequence[Any], walk: _Walk) 
 def _named(grad: Grad, name: str) -> Grad:
     """The gradient under a name in the gradients' scope, by which TensorArrays tell calls apart."""
     if isinstance(grad, Tensor):
-        return emit("Identity", grad, name=name)  # type: ignore[no-any-return]
+        return emit("Identity", grad, name=name)
     return IndexedSlices(
         emit("Identity", grad.values, name=f"{name}_values"),
         emit("Identity", grad.indices, name=f"{name}_indices"),

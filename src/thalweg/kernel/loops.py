@@ -71,6 +71,7 @@ def run_while(
     cond: Body,
     body: Body,
     finish: Body,
+    fixed: Body,
     arrays: tuple[int, ...],
     pushes: int,
     trips: tuple[int, ...],
@@ -81,15 +82,23 @@ def run_while(
     the condition; body the next variables, then `pushes` values to keep; finish what leaves the loop.
     popped: what another loop kept, `count` iterations of it; taken from the last to the first.
     arrays: variables that are buffers of TensorArrays, whose first value may not have its shape yet.
+    fixed: values of the body that follow from shapes, the same in all iterations.
     trips: (limit, first, step, inclusive): where in `known` the bounds of the iterations are; see bound.
-    Returns the results of finish, then what was kept, stacked, then (where anything was) the iterations run.
+    Returns the results of finish, then what was kept, stacked, then (where anything was) the iterations run,
+    then the results of fixed, as NumPy arrays.
     """
     loop = _Loop(captured, popped, count, known[: len(body.static_args)], cond, body, finish)
     states = list(variables)
     if _mode.eager:
+        if fixed.results:
+            raise NotImplementedError(
+                f"the loop round '{body.result_names[0]}' changes shapes that its gradient takes as fixed: "
+                "set rewrite_options.loop_optimization to OFF in the session's config"
+            )
         return loop.step_by_step(states, pushes)
     length = bound(known, trips) if pushes else 0
-    return loop.compiled(states, arrays, pushes, length)
+    results, states = loop.compiled(states, arrays, pushes, length)
+    return results + (loop.fixed(fixed, states) if fixed.results else [])
 
 
 def bound(known: Sequence[Any], trips: tuple[int, ...]) -> int:
@@ -149,7 +158,10 @@ class _Loop:
         kept = [jnp.stack(row) if row else jnp.zeros((0,)) for row in rows]
         return [*self._finish(states), *kept, *([jnp.asarray(k, np.int32)] if pushes else [])]
 
-    def compiled(self, states: list[Any], arrays: tuple[int, ...], pushes: int, length: int) -> list[Any]:
+    def compiled(
+        self, states: list[Any], arrays: tuple[int, ...], pushes: int, length: int
+    ) -> tuple[list[Any], list[Any]]:
+        """What run_while returns, and the first values of the variables in the shapes that they have."""
         n = len(states)
         states = [jnp.asarray(s) for s in states]
         counts = bool(self.popped) or pushes > 0
@@ -188,10 +200,23 @@ class _Loop:
             k = lax.add(k, np.int32(1)) if counts else k
             return following, kept, k, [lax.bitwise_and(a, b) for a, b in zip(oks, fresh, strict=True)], values
 
+        first = states
         carry = (states, kept, jnp.asarray(0, np.int32), oks, values)
         states, kept, k, oks, values = lax.while_loop(goes_on, step, carry)
         _hand_on(found, oks, values)
-        return [*self._finish(states), *kept, *([k] if pushes else [])]
+        return [*self._finish(states), *kept, *([k] if pushes else [])], first
+
+    def fixed(self, body: Body, states: list[Any]) -> list[Any]:
+        """The values of a body that follow from shapes."""
+        found: list[Any] = []
+
+        def once(states: list[Any]) -> None:
+            with checks.collecting():
+                arrays = self._arrays(states, np.int32(0))
+                found[:] = interpret(body, self.body.known, arrays, as_known=True)
+
+        jax.eval_shape(once, states)
+        return found
 
     def _settle(
         self, states: list[Any], arrays: tuple[int, ...]

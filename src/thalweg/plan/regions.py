@@ -113,6 +113,24 @@ def known_args(nodes: Iterable[Operation], args: set[Tensor], resolve: Callable[
     return wanted
 
 
+def follows_from_shapes(tensor: Tensor, resolve: Callable[[Tensor], Tensor]) -> bool:
+    """Whether a value is known when a loop is compiled, by the shapes of what is in it."""
+    stack, seen = [resolve(tensor)], set()
+    while stack:
+        op = stack.pop()._op
+        if op in seen or op.type == "Const":
+            continue
+        seen.add(op)
+        kernel = op._record.kernel
+        if kernel is None or kernel.kind is not Kind.TRACEABLE:
+            return False
+        if not kernel.shape_only:
+            if kernel.host is None or not op._inputs:
+                return False
+            stack.extend(resolve(t) for t in op._inputs)
+    return True
+
+
 def make_body(
     order: dict[Operation, int],
     found: Slice,

@@ -10,7 +10,8 @@ import numpy as np
 from thalweg.base import errors
 from thalweg.graph.operation import Operation
 from thalweg.kernel.body import Body
-from thalweg.kernel.trace import body_checks
+from thalweg.kernel.loops import LoopChanges, eagerly
+from thalweg.kernel.trace import body_checks, body_function
 from thalweg.runtime import executables
 from thalweg.runtime.access import Access
 from thalweg.runtime.arrays import to_device
@@ -88,7 +89,7 @@ class ClusterRunner:
             values = [variable.value for variable in self.reads]
             if any(value is None for value in values):
                 return None
-            return self._picks.run([*args, *values])
+            return self._picks.run([*args[: self.n_args], *values])
         finally:
             manager.release(access)
 
@@ -112,10 +113,19 @@ class ClusterRunner:
                 return last(*arrays)
             except (ValueError, TypeError):
                 pass  # other shapes than last time, or an error that comes again below
-        compiled = self._compiled(arrays, static)
+        try:
+            compiled = self._compiled(arrays, static)
+        except LoopChanges:
+            return self._step_by_step(arrays, static)
         executable = compiled.next()
         self._last = compiled.final
         return executable(*arrays)
+
+    def _step_by_step(self, arrays: list[Any], static: list[Any]) -> list[Any]:
+        """What the executable would return, where a loop in it changes shapes: kernel by kernel."""
+        with jax.enable_x64(True), jax.default_device(self.device), eagerly():
+            function = body_function(self.body, [np.asarray(v) for v in static])
+            return function(*(jax.device_put(a, self.device) for a in arrays))
 
     def _compiled(self, arrays: list[Any], static: list[Any]) -> executables.Compiled:
         statics = [np.asarray(v) for v in static]
@@ -128,7 +138,7 @@ class ClusterRunner:
             specs = tuple(ArgSpec(tuple(a.shape), np.dtype(a.dtype)) for a in arrays)
             try:
                 found = executables.store.get(self.body, statics, specs, self.donate, self.device)
-            except errors.OpError:
+            except (errors.OpError, LoopChanges):
                 raise
             except (TypeError, ValueError, NotImplementedError, AssertionError) as e:
                 raise self._explain(e, specs) from e
