@@ -19,7 +19,7 @@ from thalweg.graph.text import format_op
 from thalweg.plan.pipeline import Plan, PlanOptions, make_plan
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "runtime"))
-from loops import on_the_executor  # noqa: E402
+from loops import on_the_executor
 
 
 def planned(fetches: Any, **options: Any) -> Plan:
@@ -180,9 +180,9 @@ def test_a_condition_that_fails_inside_names_its_node() -> None:
     x, n = tf.placeholder(tf.float32, [3]), tf.placeholder(tf.int32, [])
     y = tf.while_loop(lambda i, _: i < n, lambda i, v: (i + 1, v + tf.gather(x, i)), [tf.constant(0), 0.0])[1]
     assert agree(y, {x: [1, 2, 3], n: 3}) == 6
-    with tf.Session() as session:
-        with pytest.raises(tf.errors.InvalidArgumentError, match=r"indices = 3 is not in \[0, 3\)") as e:
-            session.run(y, {x: [1, 2, 3], n: 7})
+    error = pytest.raises(tf.errors.InvalidArgumentError, match=r"indices = 3 is not in \[0, 3\)")
+    with tf.Session() as session, error as e:
+        session.run(y, {x: [1, 2, 3], n: 7})
     assert e.value.op.name.startswith("while/Gather")
 
 

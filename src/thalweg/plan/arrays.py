@@ -1,8 +1,9 @@
 """TensorArrays of compiled loops as plain tensors: the array's flow becomes its buffer (ops.compiled_loops).
 
-The flow puts reads and writes in order already; as a buffer it says the same, without state. An array's gradient
-is a buffer too: the sum of what was added to it. Two writes to one place, an error on the executor, can't be
-told any more: an array is converted where no loop writes twice to a place.
+The flow puts reads and writes in order already; as a buffer it says the same, without state. An array's
+gradient is a buffer too: the sum of what was added to it. Two writes to one place, an error on the executor,
+can't be told any more: an array is converted where no loop writes twice to a place. Nor can two reads of a
+place, which is an error where clear_after_read: they read the same.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ class _Array:
             found += [(p, source) for p in path[:-1]]
         return found
 
-    # ---- what it becomes -------------------------------------------------------------------------------------
+    # ---- what it becomes ---------------------------------------------------------------------------------
 
     def convert(self) -> set[Tensor]:
         """Puts buffers in the place of flows; returns them."""

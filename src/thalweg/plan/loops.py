@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from thalweg.base import dtypes
+from thalweg.base.dtypes import DType
 from thalweg.graph import registry
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation, Tensor
@@ -31,9 +34,9 @@ from thalweg.plan.regions import (
     slice_back,
     take_instead,
 )
+from thalweg.plan.rewrite.fold import remove_unused
 from thalweg.plan.stacks import Link, find_links
 from thalweg.plan.trips import Trips, find_trips
-from thalweg.plan.rewrite.fold import remove_unused
 
 #: constants up to this many bytes are copied into the bodies that use them
 _INLINE_BYTES = 1024
@@ -148,7 +151,7 @@ def _by_dependency(loops: dict[Frame, _Loop]) -> list[_Loop]:
 
 @dataclass
 class _Variable:
-    """A loop variable: its nodes. switch: None where the value isn't used in the body, and doesn't leave."""
+    """A loop variable: what enters, what goes round, and what comes back (the NextIteration)."""
 
     enter: Operation
     merge: Operation
@@ -172,9 +175,10 @@ class _Loop:
     #: tensors that enter and don't change, in order; and those whose values must be known
     captured: list[Tensor] = field(default_factory=list)
     known: list[Tensor] = field(default_factory=list)
-    #: values that a loop of a gradient takes: from stacks that this loop fills, and from those that it empties
+    #: stacks that this loop fills for another, which keeps what is pushed, or takes it as fixed
     kept: list[Link] = field(default_factory=list)
     fixed: list[Link] = field(default_factory=list)
+    #: stacks that this loop empties
     popped: list[Link] = field(default_factory=list)
     #: how many iterations there are at most, where something is kept
     trips: Trips | None = None
@@ -319,7 +323,7 @@ class _Loop:
         pops = {k.pop._outputs[0]: k for k in self.links if self.frame is k.popper}
         for part, side in zip(parts, (None, 1, 0, 1), strict=True):
             args = {*entered, *pops}
-            wanted |= known_args(part.nodes, args, lambda t, s=side: self._resolve(t, s))
+            wanted |= known_args(part.nodes, args, partial(self._resolve, side=side))
         self.popped = [k for t, k in pops.items() if t in self.body_part.args or t in self.fixed_part.args]
         for link in self.popped:
             link.known = link.pop._outputs[0] in wanted
@@ -327,7 +331,7 @@ class _Loop:
         self.captured = [t for t in enters if t not in wanted]
         self.known = [t for t in enters if t in wanted]
 
-    # ---- what it becomes -------------------------------------------------------------------------------------
+    # ---- what it becomes ---------------------------------------------------------------------------------
 
     def replace(self) -> None:
         """Puts a _While node in the place of the frame."""
@@ -361,11 +365,17 @@ class _Loop:
         popped = [k.buffer for k in stacked]
         count = [stacked[0].count] if stacked else []
         kept = [k.push._inputs[1]._dtype.base_dtype for k in self.kept]
-        attrs = {
+        by_one = {b.counter for b in self.bounds if abs(b.step) == 1}
+        outputs = (
+            *(e._outputs[0]._dtype for e in self.exits), *kept, *([dtypes.int32] if kept else []),
+            *(k.push._inputs[1]._dtype.base_dtype for k in self.fixed),
+        )  # fmt: skip
+        attrs: dict[str, Any] = {
             **bodies,
             "arrays": tuple(
                 i for i, v in enumerate(self.variables) if v.merge._outputs[0] in self.buffers
             ),
+            "counters": tuple(i for i, v in enumerate(self.variables) if v.merge in by_one),
             "pushes": len(self.kept),
             "trips": trips,
             "T": _types(first),
@@ -373,22 +383,19 @@ class _Loop:
             "Tpopped": _types(popped),
             "Ncount": len(count),
             "Tknown": _types(known),
-            "Tout": (
-                *(e._outputs[0]._dtype for e in self.exits), *kept, *([dtypes.int32] if kept else []),
-                *(k.push._inputs[1]._dtype.base_dtype for k in self.fixed),
-            ),
+            "Tout": outputs,
         }  # fmt: skip
         inputs = [*first, *captured, *popped, *count, *known]
         enters = dict.fromkeys(e for e in self.frame.enters if e in self.order)
         controls = dict.fromkeys(c for e in enters for c in e._control_inputs)
         new = raw_node(
-            graph, registry.lookup("_While"), f"_while_{self.frame.name}", inputs, attrs, attrs["Tout"],
+            graph, registry.lookup("_While"), f"_while_{self.frame.name}", inputs, attrs, outputs,
             list(controls), self.variables[0].enter,
         )  # fmt: skip
         new._control_flow_context = self.place
         for link, output in zip(self.kept, new._outputs[len(self.exits) :], strict=False):
             link.buffer, link.count = output, new._outputs[len(self.exits) + len(self.kept)]
-        for link, output in zip(self.fixed, new._outputs[len(attrs["Tout"]) - len(self.fixed) :], strict=True):
+        for link, output in zip(self.fixed, new._outputs[len(outputs) - len(self.fixed) :], strict=True):
             link.fixed = output
         for output, e in zip(new._outputs, self.exits, strict=False):
             output._shape = e._outputs[0]._shape
@@ -424,15 +431,15 @@ class _Loop:
 
 
 def _variable(merge: Operation, buffers: set[Tensor]) -> _Variable:
-    first, second = merge._inputs if len(merge._inputs) == 2 else (None, None)
-    if first is not None and first._op.type in NEXT_ITERATION:
-        first, second = second, first
-    if first is None or second is None or first._op.type not in ENTER or second._op.type not in NEXT_ITERATION:
+    inputs = sorted(merge._inputs, key=lambda t: t._op.type in NEXT_ITERATION)
+    if [t._op.type in ENTER for t in inputs] != [True, False]:
         raise CannotCompile(f"'{merge._name}' isn't a merge of what enters and what comes round")
+    first, second = inputs
     if first._op._attrs["is_constant"] or merge._control_inputs:
         raise CannotCompile(f"'{merge._name}' is no loop variable")
-    if merge._outputs[0]._dtype.is_ref_dtype or merge._outputs[0]._dtype.name in ("resource", "string", "variant"):
-        raise CannotCompile(f"the loop variable '{merge._name}' is of type {merge._outputs[0]._dtype.name}")
+    dtype = merge._outputs[0]._dtype
+    if dtype.is_ref_dtype or dtype.name in ("resource", "string", "variant"):
+        raise CannotCompile(f"the loop variable '{merge._name}' is of type {dtype.name}")
     shape, start = merge._outputs[0]._shape, first._op._inputs[0]._shape
     if merge._outputs[0] not in buffers and start is not None and (
         shape is None or any(a is None and b is not None for a, b in zip(shape, start, strict=False))
@@ -460,5 +467,5 @@ def _inlined(tensor: Tensor, loop: _Loop) -> Tensor:
     return _outside(tensor)
 
 
-def _types(tensors: Sequence[Tensor]) -> tuple:
+def _types(tensors: Sequence[Tensor]) -> tuple[DType, ...]:
     return tuple(t._dtype.base_dtype for t in tensors)

@@ -85,7 +85,9 @@ def slice_back(
     return found
 
 
-def known_args(nodes: Iterable[Operation], args: set[Tensor], resolve: Callable[[Tensor], Tensor]) -> set[Tensor]:
+def known_args(
+    nodes: Iterable[Operation], args: set[Tensor], resolve: Callable[[Tensor], Tensor]
+) -> set[Tensor]:
     """The tensors from outside whose values must be known when the nodes are traced.
 
     CannotCompile where a node must know a value that is computed inside from others.

@@ -38,9 +38,7 @@ def find_trips(
     while stack:
         op = stack.pop()._op
         inputs = [in_condition(t) for t in op._inputs]
-        if op.type == "Identity":
-            stack.extend(inputs)
-        elif op.type == "LogicalAnd":
+        if op.type == "Identity" or op.type == "LogicalAnd":
             stack.extend(inputs)
         elif op.type in _TURNED and op._inputs[0]._dtype.is_integer:
             for (counter, limit), kind in zip(

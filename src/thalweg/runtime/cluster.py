@@ -150,10 +150,9 @@ class ClusterRunner:
     def _explain(self, error: Exception, specs: tuple[ArgSpec, ...]) -> errors.OpError:
         """An error of tracing: shapes that could only be known now don't fit."""
         notes = getattr(error, "__notes__", [])
-        op = self.op
-        for note in notes:
-            name = note.split("'")[1] if "'" in note else ""
-            op = next((o for o in self.body.nodes if o._name == name), op)
+        names = [note.split("'")[1] for note in notes if "'" in note]  # the innermost node first
+        by_name = {o._name: o for o in self.body.walk()}
+        op = next((by_name[name] for name in names if name in by_name), self.op)
         text = f"{op.type} '{op._name}': {error}"
         kind = (
             errors.UnimplementedError
