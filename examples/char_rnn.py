@@ -1,6 +1,6 @@
 """Trains a recurrent net to write like the King James Bible, letter by letter, and has it write.
 
-    python examples/char_rnn.py [--steps 500] [--units 192] [--letters 400] [--temperature 0.6] [--seed 7]
+    python examples/char_rnn.py [--steps 1500] [--units 192] [--letters 400] [--temperature 0.6] [--seed 7]
 
 An LSTM reads 540,000 letters (examples/data) through dynamic_rnn, 48 at a time in 48 places of the text at
 once, its state carried on from each step to the next; then it writes by itself inside a while_loop. Both
@@ -105,7 +105,7 @@ def build(letters: int, units: int, steps: int) -> dict[str, tf.Tensor]:
 def main() -> int:
     """Trains, shows the progress, and writes. The exit status is 0 where the net learned the text's ways."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--units", type=int, default=192)
     parser.add_argument("--letters", type=int, default=400)
     parser.add_argument("--temperature", type=float, default=0.6)
@@ -153,7 +153,7 @@ def main() -> int:
     console.print(
         f"\nWhat ran: dynamic_rnn, {TIMES} times forward and back a step; the sample in one Session.run, a "
         "while_loop that draws each letter.\n"
-        "Next: --steps 2000 --units 256; --temperature 1; docs/porting.md."
+        "Next: --steps 4000 --units 256; --temperature 1; docs/porting.md."
     )
     return 0 if test_bits < 2.6 else 1
 

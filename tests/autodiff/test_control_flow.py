@@ -121,6 +121,12 @@ def replaced_variable_of_unknown_shape(x: Any) -> Any:
 
 
 @function
+def slices_of_a_replaced_variable(x: Any) -> Any:
+    _, a, b = tf.while_loop(lambda i, *_: i < 3, lambda i, a, b: (i + 1, a * x, a), [0, x, x * x])
+    return tf.gather(b, [1, 1, 0]) + a[:1]
+
+
+@function
 def arrays_of_rows(x: Any) -> Any:
     return tf.scan(lambda a, row: a * 0.5 + row * row, x) * tf.map_fn(tf.tanh, x)
 

@@ -268,3 +268,17 @@ def test_composites() -> None:
     nest.assert_same_structure(structure, [SparseLike(4, 5, 6), 7], expand_composites=True)
     with pytest.raises(ValueError, match="is a sequence, while"):
         nest.assert_same_structure(structure, [5, 7], expand_composites=True)
+
+
+def test_get_traverse_shallow_structure() -> None:
+    def visit(part: Any) -> Any:
+        if isinstance(part, Point):
+            return Point(False, True)
+        return not isinstance(part, dict)
+
+    nested = (Point([1], [2, 3]), {"a": 4}, [5])
+    assert nest.get_traverse_shallow_structure(visit, nested) == (Point(False, [True, True]), False, [True])
+    with pytest.raises(TypeError, match="for an atom, where a bool is needed"):
+        nest.get_traverse_shallow_structure(lambda _: [True], [1])
+    with pytest.raises(TypeError, match="depth=1 structure of bools"):
+        nest.get_traverse_shallow_structure(lambda s: [[True]] if s == [[1]] else True, [[1]])

@@ -367,6 +367,18 @@ def gradient_while_nested(tf: Any) -> None:
 
 
 @program
+def gradient_unknown_shapes(tf: Any) -> None:
+    """Branches in a loop, an exit that isn't used, an invariant: all of unknown shape."""
+    x, y = tf.placeholder(tf.float32, [None, None]), tf.placeholder(tf.float32, [None])
+
+    def body(i: Any, a: Any, b: Any) -> Any:
+        return i + 1, tf.cond(tf.equal(i % 2, 0), lambda: a * y, lambda: a + x), b * 0.5 + a
+
+    z = tf.while_loop(lambda i, *_: i < 4, body, [0, x, x])[1]
+    tf.gradients(z, [x, y])
+
+
+@program
 def gradient_tensor_array(tf: Any) -> None:
     """Through scan, map_fn and TensorArrays."""
     x = tf.placeholder(tf.float32, [4, 2])

@@ -18,6 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import queue_programs  # noqa: E402
+import queue_run  # noqa: E402
 
 
 def one(name: str, out: Any) -> None:
@@ -27,7 +28,7 @@ def one(name: str, out: Any) -> None:
     tf.disable_v2_behavior()
     tf.disable_control_flow_v2()
     tf.logging.set_verbosity(tf.logging.FATAL)
-    out.put(queue_programs.record(tf, data_flow_ops, name))
+    out.put(queue_run.record(tf, data_flow_ops, queue_programs.PROGRAMS[name]))
 
 
 def main() -> None:

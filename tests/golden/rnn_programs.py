@@ -61,9 +61,7 @@ def basic_lstm_from_a_state(tf: Any, rnn_cell: Any, x: Any, _: Any) -> Any:
 
 @_program
 def lstm_with_all_options(tf: Any, rnn_cell: Any, x: Any, lengths: Any) -> Any:
-    cell = rnn_cell.LSTMCell(
-        6, use_peepholes=True, cell_clip=0.5, num_proj=3, proj_clip=0.4, forget_bias=0.3
-    )
+    cell = rnn_cell.LSTMCell(6, use_peepholes=True, cell_clip=0.5, num_proj=3, proj_clip=0.4, forget_bias=0.3)
     return tf.nn.dynamic_rnn(cell, x, sequence_length=lengths, dtype=tf.float32)
 
 

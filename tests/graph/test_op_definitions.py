@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import thalweg.autodiff.gradients
 import thalweg.ops  # noqa: F401
 from thalweg.graph.opdef import REQUIRED, ArgDef, AttrDef
 from thalweg.graph.registry import NotDifferentiable, all_records, gradient_function
@@ -101,7 +102,7 @@ def test_every_op_is_whole(name: str) -> None:
     record = RECORDS[name]
     assert record.definition.summary, "no docstring"
     assert record.kernel is not None, "no kernel"
-    gradient = gradient_function(name)  # LookupError where there is neither one nor a decision that there is none
+    gradient = gradient_function(name)  # LookupError: no gradient, and no decision that there is none
     if isinstance(gradient, NotDifferentiable):
         assert gradient.reason
 

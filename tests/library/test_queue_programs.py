@@ -20,6 +20,7 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 sys.path.insert(0, str(GOLDEN))
 
 import queue_programs  # noqa: E402
+import queue_run  # noqa: E402
 
 RECORDED = json.loads((GOLDEN / "data" / "queues.json").read_text())
 
@@ -46,7 +47,7 @@ def _threads() -> set[threading.Thread]:
 @pytest.mark.parametrize("name", queue_programs.PROGRAMS)
 def test_program(name: str) -> None:
     before = _threads()
-    got = json.loads(json.dumps(queue_programs.record(tf, FLOW, name)))
+    got = json.loads(json.dumps(queue_run.record(tf, FLOW, queue_programs.PROGRAMS[name])))
     wanted = RECORDED[name]
     assert len(got["notes"]) == len(wanted["notes"])
     for i, (mine, theirs) in enumerate(zip(got["notes"], wanted["notes"], strict=True)):

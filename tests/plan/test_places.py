@@ -31,7 +31,7 @@ def live(graph: Graph, name: str) -> set[tuple[str, int]]:
 def planned(graph: Graph, fetch: str, feeds: str = "", **options: Any) -> Plan:
     tensors = [graph.get_tensor_by_name(f"{n}:0") for n in fetch.split()]
     given = [graph.get_tensor_by_name(f"{n}:0") for n in feeds.split()]
-    return make_plan(graph, given, tensors, [], PlanOptions(check=True, **options))
+    return make_plan(graph, given, tensors, [], PlanOptions(check=True, loops=False, **options))
 
 
 def clusters(plan: Plan) -> list[list[str]]:

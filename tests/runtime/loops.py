@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,12 @@ from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Tensor
 
 Variables = list[Tensor]
+
+
+def on_the_executor(session: Any) -> Any:
+    """The session, which compiles no loop or conditional from now on."""
+    session._master.options = dataclasses.replace(session._master.options, loops=False)
+    return session
 
 
 def loop(

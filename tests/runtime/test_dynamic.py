@@ -17,14 +17,14 @@ from thalweg.graph.graph import Graph
 from thalweg.graph.text import parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from loops import loop
+from loops import loop, on_the_executor
 
 BRANCH = """p = Placeholder[dtype=bool](); x = Placeholder[dtype=float]()
 s = Switch(x, p); f = Exp(s); t = Neg(s:1); m = Merge(f, t)"""
 
 
 def run(graph: Graph, fetches: Any, feeds: dict[str, Any] | None = None, **options: Any) -> Any:
-    with tf.Session(graph=graph) as session:
+    with on_the_executor(tf.Session(graph=graph)) as session:
         return session.run(fetches, feeds, **options)
 
 
@@ -98,7 +98,7 @@ def test_an_endless_loop_ends_with_its_deadline(body: str) -> None:
 def test_close_ends_an_endless_loop() -> None:
     graph = Graph()
     end = endless(graph)
-    session = tf.Session(graph=graph)
+    session = on_the_executor(tf.Session(graph=graph))
     raised: list[BaseException] = []
 
     def go() -> None:
@@ -127,7 +127,7 @@ def test_an_error_in_an_iteration_names_the_node() -> None:
             return [emit("Add", v[0], 1), emit("Add", v[1], at)]
 
         ends = loop(graph, [emit.constant(0), emit.constant(0.0)], lambda v, k: emit("Less", v[0], k[1]), body, [values, n])
-    with tf.Session(graph=graph) as session:
+    with on_the_executor(tf.Session(graph=graph)) as session:
         assert session.run(ends, {n: 3}) == [3, 3.0]
         with pytest.raises(tf.errors.InvalidArgumentError, match=r"loop/at.*3 is not in \[0, 3\)"):
             session.run(ends, {n: 5})
@@ -145,14 +145,14 @@ def test_random_numbers_are_fresh_in_each_iteration() -> None:
 
         start = emit("Placeholder", dtype=tf.float32, shape=[None], name="start")
         ends = loop(graph, [emit.constant(0), start], lambda v, k: emit("Less", v[0], 5), body, [shape])
-    with tf.Session(graph=graph) as session:
+    with on_the_executor(tf.Session(graph=graph)) as session:
         first, second = (session.run(ends[1], {start: np.zeros(0, np.float32)}) for _ in range(2))
     assert len(set(first) | set(second)) == 10
 
 
 def test_a_branch_that_is_not_taken_changes_nothing() -> None:
     graph = Graph()
-    with graph.as_default(), tf.Session(graph=graph) as session:
+    with graph.as_default(), on_the_executor(tf.Session(graph=graph)) as session:
         v = tf.Variable(1.0, use_resource=False)
         w = tf.Variable(1.0, use_resource=True)
         p = tf.placeholder(tf.bool, [])
@@ -176,7 +176,7 @@ def test_threads_share_a_program() -> None:
     def go(first: int, session: Any) -> None:
         wrong.extend(i for i in range(first, first + 50) if session.run(ends[0], {n: i}) != i)
 
-    with tf.Session(graph=graph) as session:
+    with on_the_executor(tf.Session(graph=graph)) as session:
         threads = [threading.Thread(target=go, args=(i * 10, session)) for i in range(6)]
         for thread in threads:
             thread.start()
@@ -219,7 +219,7 @@ def dequeuing() -> tuple[Graph, Any, Any]:
 
 def test_a_loop_waits_for_a_queue() -> None:
     graph, total, put = dequeuing()
-    with tf.Session(graph=graph) as session:
+    with on_the_executor(tf.Session(graph=graph)) as session:
 
         def fill() -> None:
             for i in range(20):
@@ -233,7 +233,7 @@ def test_a_loop_waits_for_a_queue() -> None:
 
 def test_a_loop_stuck_on_a_queue_says_so_when_it_times_out() -> None:
     graph, total, put = dequeuing()
-    with tf.Session(graph=graph) as session:
+    with on_the_executor(tf.Session(graph=graph)) as session:
         session.run(put, {"x:0": 1.0})
         with pytest.raises(tf.errors.DeadlineExceededError, match="loop/take"):
             session.run(total, options=tf.RunOptions(timeout_in_ms=200))

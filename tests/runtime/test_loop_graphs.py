@@ -13,10 +13,11 @@ from tensorboard.compat.proto import graph_pb2
 import thalweg as tf
 
 GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden"
-sys.path.insert(0, str(GOLDEN))
+sys.path[:0] = [str(GOLDEN), str(pathlib.Path(__file__).resolve().parent)]
 
 import arrays  # noqa: E402
 import loop_programs  # noqa: E402
+from loops import on_the_executor  # noqa: E402
 
 DATA, META = arrays.load(GOLDEN / "data" / "loop_graphs.npz")
 
@@ -31,7 +32,7 @@ def _config(clusters: bool, rewrite: bool) -> Any:
     return config
 
 
-@pytest.mark.parametrize("how", ["clusters", "op by op", "not rewritten"])
+@pytest.mark.parametrize("how", ["compiled", "clusters", "op by op", "not rewritten"])
 @pytest.mark.parametrize("title", loop_programs.PROGRAMS)
 def test_values(title: str, how: str) -> None:
     message = graph_pb2.GraphDef()
@@ -39,6 +40,8 @@ def test_values(title: str, how: str) -> None:
     _, runs = loop_programs.PROGRAMS[title]
     config = _config(how != "op by op", how != "not rewritten")
     with tf.Graph().as_default(), tf.Session(config=config) as session:
+        if how == "clusters":
+            on_the_executor(session)
         tf.import_graph_def(message, name="")
         if META[title]["init"] in {n.name for n in message.node}:
             session.run(META[title]["init"])

@@ -71,6 +71,15 @@ def test_a_finished_dequeue_that_nobody_looked_at_goes_back_when_cancelled() -> 
     assert q.size() == 0
 
 
+def test_a_finished_wait_keeps_its_result_when_withdrawn() -> None:
+    q = queue()
+    waiting = q.dequeue(OP)
+    q.enqueue(OP, value(7))
+    assert not waiting.withdraw()
+    assert int(waiting.result()[0]) == 7
+    assert q.dequeue(OP).withdraw()
+
+
 def test_a_cancelled_enqueue_adds_no_more() -> None:
     q = queue(capacity=1)
     q.enqueue(OP, value(1))
@@ -227,6 +236,29 @@ def test_statistics_of_a_step_that_waits() -> None:
         session.run([q.dequeue(name="deq"), q.enqueue(1.0, name="enq")], options=options, run_metadata=metadata)
         names = {n.node_name for n in metadata.step_stats.dev_stats[0].node_stats}
         assert {"deq", "enq"} <= names
+
+
+def test_a_queue_out_of_a_list() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        queues = [tf.FIFOQueue(3, tf.int32, shapes=[()]) for _ in range(2)]
+        which = tf.placeholder(tf.int32, [])
+        q = tf.QueueBase.from_list(which, queues)
+        session.run(queues[1].enqueue(5))
+        assert session.run(q.size(), {which: 0}) == 0
+        assert session.run(q.dequeue(), {which: 1}) == 5
+
+
+def test_queues_in_branches_and_loops() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        q = tf.FIFOQueue(9, tf.int32, shapes=[()])
+        yes = tf.placeholder(tf.bool, [])
+        put = tf.cond(yes, lambda: q.enqueue(3), tf.no_op)
+        for choice in (True, False, True, True):
+            session.run(put, {yes: choice})
+        assert session.run(q.size()) == 3
+        total = tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x + q.dequeue()), [0, 0])[1]
+        assert session.run(total) == 9
+        _fails_with(session, total, "to have 1 more element (QueueDequeueV2 'while/")
 
 
 @pytest.mark.parametrize("index", [2, -1])

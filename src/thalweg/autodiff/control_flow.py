@@ -24,7 +24,7 @@ from thalweg.autodiff.zeros import (
     zeros_like,
 )
 from thalweg.base import dtypes
-from thalweg.graph.control_flow import switch_ref_or_tensor
+from thalweg.graph.control_flow import next_iteration, switch_ref_or_tensor
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.where import is_loop_exit, is_loop_switch, is_switch, while_context_of
@@ -118,10 +118,10 @@ class ControlFlowState:
         state = None if outer is None else self._states.get(outer)
         dtype = dtype_of(exited)
         if state is None:
-            return zeros(exited._shape, dtype) if is_known(exited._shape) else zeros_like(exited)  # type: ignore[arg-type]
+            return zeros(exited._shape, dtype) if is_known(exited._shape) else zeros_like(exited)
         if is_known(exited._shape):
             with inside(self._graph, state.grad_context):
-                return zeros(exited._shape, dtype)  # type: ignore[arg-type]
+                return zeros(exited._shape, dtype)
         with inside(self._graph, around):
             shape = shape_node(exited)
         stack = state.keep(shape)
@@ -143,7 +143,7 @@ class ControlFlowState:
             if tensor._dtype == dtypes.resource:
                 result = zeros(variable_shape(tensor), dtype_of(tensor))
             else:
-                result = constant(tensor._shape, tensor._dtype.base_dtype)  # type: ignore[arg-type]
+                result = constant(tensor._shape, tensor._dtype.base_dtype)
             if dead:
                 context = op._control_flow_context
                 result = switch_ref_or_tensor(result, state.pred_of(context))[1 - context.branch]
@@ -178,13 +178,15 @@ class ControlFlowState:
     def _close_with_zeros(self, state: GradLoopState, merged: Tensor) -> None:
         dtype = merged._dtype.base_dtype
         entered = merged._op._inputs[0]
-        if is_known(entered._shape):
+        if dtype.is_integer:  # of slices: rows and dense shape stay as they came
             with inside(self._graph, state.grad_context):
-                zero = constant(entered._shape, dtype)  # type: ignore[arg-type]
-                following = nodes.next_iteration(zero)
+                following = next_iteration(state.grad_context.AddValue(entered._op._inputs[0]))
+        elif is_known(entered._shape):
+            with inside(self._graph, state.grad_context):
+                following = next_iteration(constant(entered._shape, dtype))
         else:
             with inside(self._graph, state.outside):
                 zero = zeros(shape_node(entered._op._inputs[0]), dtype)
             with inside(self._graph, state.grad_context):
-                following = nodes.next_iteration(zero)
-        merged._op._update_input(1, following)  # type: ignore[arg-type]
+                following = next_iteration(zero)
+        merged._op._update_input(1, following)

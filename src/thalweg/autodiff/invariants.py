@@ -84,7 +84,7 @@ def _nothing_yet(state: GradLoopState, value: Tensor, grad: Tensor) -> Tensor:
     """Zeros of the shape of an invariant: its gradient where the loop doesn't run."""
     graph = get_default_graph()
     dtype = grad._dtype.base_dtype
-    if grad._shape is not None and None not in grad._shape:
+    if is_known(grad._shape):
         with inside(graph, state.outside):
             return constant(grad._shape, dtype, "b_acc")
     if state.outer is None:
@@ -125,7 +125,7 @@ def _no_slices_yet(state: GradLoopState, value: Tensor, grad: IndexedSlices) -> 
     """Indices, values and (where there is one) dense shape of one row of zeros."""
     values, shape = grad.values, grad.dense_shape
     with inside(get_default_graph(), state.outside):
-        if values._shape is not None and None not in values._shape:
+        if is_known(values._shape):
             rows = constant((1, *values._shape[1:]), values._dtype, "b_acc")
         else:
             known = value._handle[1] if value._handle is not None else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def dtype_of(tensor: Tensor) -> DType:
     return tensor._dtype.base_dtype
 
 
-def is_known(shape: Shape) -> bool:
+def is_known(shape: Shape) -> TypeGuard[tuple[int, ...]]:
     """Whether a static shape is fully known."""
     return shape is not None and None not in shape
 
@@ -52,12 +53,12 @@ def shape_node(tensor: Tensor, out_type: DType = dtypes.int32) -> Tensor:
     return result
 
 
-def constant(shape: Sequence[int | None], dtype: DType, name: str = "Const") -> Tensor:
+def constant(shape: Sequence[int], dtype: DType, name: str = "Const") -> Tensor:
     """Zeros of a known shape, as a constant of any size."""
-    return emit.constant(np.zeros(shape, dtype.as_numpy_dtype), dtype, name)  # type: ignore[arg-type]
+    return emit.constant(np.zeros(shape, dtype.as_numpy_dtype), dtype, name)
 
 
-def zeros(shape: Tensor | Sequence[int | None], dtype: DType, name: str = "zeros") -> Tensor:
+def zeros(shape: Tensor | Sequence[int], dtype: DType, name: str = "zeros") -> Tensor:
     """Zeros of a shape that is known, or is a tensor; the nodes that tf.zeros makes."""
     zero = np.zeros((), dtype.as_numpy_dtype)
     with get_default_graph().name_scope(name) as scope:
@@ -88,6 +89,6 @@ def zeros_like(tensor: Tensor, optimize: bool = False) -> Tensor:
     if tensor._dtype == dtypes.resource:
         return zeros(shape_node(tensor), dtype_of(tensor))
     if optimize and is_known(tensor._shape):
-        return zeros(tensor._shape, dtype_of(tensor), "zeros_like")  # type: ignore[arg-type]
+        return zeros(tensor._shape, dtype_of(tensor), "zeros_like")
     result: Tensor = emit("ZerosLike", tensor, name="zeros_like")
     return result

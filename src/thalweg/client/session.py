@@ -291,7 +291,8 @@ def plan_options(config: Any) -> PlanOptions:
     """Which passes a ConfigProto asks for.
 
     graph_options.optimizer_options: global_jit_level OFF runs op by op; opt_level L0 rewrites nothing.
-    rewrite_options.constant_folding and disable_meta_optimizer are honoured.
+    rewrite_options.constant_folding and disable_meta_optimizer are honoured; loop_optimization OFF leaves all
+    loops and conditionals to the executor.
     """
     if config is None:
         return PlanOptions()
@@ -306,6 +307,7 @@ def plan_options(config: Any) -> PlanOptions:
         soft_placement=config.allow_soft_placement,
         log_placement=config.log_device_placement,
         cluster=optimizer.global_jit_level != config_pb2.OptimizerOptions.OFF,
+        loops=not plain and rewrite.loop_optimization != off,
     )
 
 

@@ -6,7 +6,7 @@ Made by thalweg.plan.encapsulate, turned into a function by thalweg.kernel.trace
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,14 @@ class Body:
     def result_names(self) -> list[str]:
         """The names of what leaves."""
         return [t.name for t in self.results]
+
+    def walk(self) -> Iterator[Operation]:
+        """The nodes, and those of bodies inside them (compiled loops and branches), the inner ones first."""
+        for op in self.nodes:
+            for value in op._attrs.values():
+                if isinstance(value, Body):
+                    yield from value.walk()
+            yield op
 
     @property
     def may_fail(self) -> bool:

@@ -1,7 +1,7 @@
 """Compiled loops and branches: the kernels of _While and _Cond, over bodies that are traced.
 
-A condition (kernel.checks) that fails inside a loop can't leave it by itself: the loop carries a flag for each
-condition and the values that its message needs, ends where one fails, and hands them on when it has ended.
+A condition (kernel.checks) that fails inside a loop can't leave it by itself: the loop carries a flag for
+each condition and the values that its message needs, ends where one fails, and hands them on at its end.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ def run_while(
     cond: Body,
     body: Body,
     finish: Body,
+    fixed: Body,
     arrays: tuple[int, ...],
+    counters: tuple[int, ...],
     pushes: int,
     trips: tuple[int, ...],
 ) -> list[Any]:
@@ -81,15 +83,24 @@ def run_while(
     the condition; body the next variables, then `pushes` values to keep; finish what leaves the loop.
     popped: what another loop kept, `count` iterations of it; taken from the last to the first.
     arrays: variables that are buffers of TensorArrays, whose first value may not have its shape yet.
+    fixed: values of the body that follow from shapes, the same in all iterations.
+    counters: variables that change by one in each iteration.
     trips: (limit, first, step, inclusive): where in `known` the bounds of the iterations are; see bound.
-    Returns the results of finish, then what was kept, stacked, then (where anything was) the iterations run.
+    Returns the results of finish, then what was kept, stacked, then (where anything was) the iterations run,
+    then the results of fixed, as NumPy arrays.
     """
     loop = _Loop(captured, popped, count, known[: len(body.static_args)], cond, body, finish)
-    states = list(variables)
+    states = [v if i in counters else _hidden(v) for i, v in enumerate(variables)]
     if _mode.eager:
+        if fixed.results:
+            raise NotImplementedError(
+                f"the loop round '{body.result_names[0]}' changes shapes that its gradient takes as fixed: "
+                "set rewrite_options.loop_optimization to OFF in the session's config"
+            )
         return loop.step_by_step(states, pushes)
-    length = bound(known, trips) if pushes else 0
-    return loop.compiled(states, arrays, pushes, length)
+    length = max(1, bound(known, trips)) if pushes else 0
+    results, states = loop.compiled(states, arrays, pushes, length)
+    return results + (loop.fixed(fixed, states) if fixed.results else [])
 
 
 def bound(known: Sequence[Any], trips: tuple[int, ...]) -> int:
@@ -149,7 +160,10 @@ class _Loop:
         kept = [jnp.stack(row) if row else jnp.zeros((0,)) for row in rows]
         return [*self._finish(states), *kept, *([jnp.asarray(k, np.int32)] if pushes else [])]
 
-    def compiled(self, states: list[Any], arrays: tuple[int, ...], pushes: int, length: int) -> list[Any]:
+    def compiled(
+        self, states: list[Any], arrays: tuple[int, ...], pushes: int, length: int
+    ) -> tuple[list[Any], list[Any]]:
+        """What run_while returns, and the first values of the variables in the shapes that they have."""
         n = len(states)
         states = [jnp.asarray(s) for s in states]
         counts = bool(self.popped) or pushes > 0
@@ -182,16 +196,30 @@ class _Loop:
             ]
             fresh = [jnp.asarray(c.ok).reshape(()) for c in now]
             values = [
-                [lax.select(jnp.broadcast_to(ok, v.shape), jnp.asarray(new), v) for v, new in zip(vs, c.values, strict=True)]
+                [_choose(ok, jnp.asarray(new), v) for v, new in zip(vs, c.values, strict=True)]
                 for ok, c, vs in zip(oks, now, values, strict=True)
             ]
+            oks = [lax.bitwise_and(a, b) for a, b in zip(oks, fresh, strict=True)]
             k = lax.add(k, np.int32(1)) if counts else k
-            return following, kept, k, [lax.bitwise_and(a, b) for a, b in zip(oks, fresh, strict=True)], values
+            return following, kept, k, oks, values
 
+        first = states
         carry = (states, kept, jnp.asarray(0, np.int32), oks, values)
         states, kept, k, oks, values = lax.while_loop(goes_on, step, carry)
         _hand_on(found, oks, values)
-        return [*self._finish(states), *kept, *([k] if pushes else [])]
+        return [*self._finish(states), *kept, *([k] if pushes else [])], first
+
+    def fixed(self, body: Body, states: list[Any]) -> list[Any]:
+        """The values of a body that follow from shapes."""
+        found: list[Any] = []
+
+        def once(states: list[Any]) -> None:
+            with checks.collecting():
+                arrays = self._arrays(states, np.int32(0))
+                found[:] = interpret(body, self.body.known, arrays, as_known=True)
+
+        jax.eval_shape(once, states)
+        return found
 
     def _settle(
         self, states: list[Any], arrays: tuple[int, ...]
@@ -224,8 +252,23 @@ class _Loop:
                 )
 
 
+def _choose(pred: Any, true: Any, false: Any) -> Any:
+    return lax.select(lax.broadcast(pred, true.shape), true, false)
+
+
+def _hidden(value: Any) -> Any:
+    """The first value of a variable, an integer that is known hidden from XLA.
+
+    XLA works out how often a loop runs, and is wrong where a counter doesn't change by one: 0 instead of 1
+    times for `i = 0; while i < 1: i += 2` (jaxlib 0.10.2).
+    """
+    if np.ndim(value) or not jnp.issubdtype(value.dtype, jnp.integer):
+        return value
+    return lax.optimization_barrier(jnp.asarray(value))  # type: ignore[no-untyped-call]
+
+
 def is_unshaped(buffer: Any) -> bool:
-    """Whether a buffer of a TensorArray has no place for elements yet: a size and no more, or not even that."""
+    """Whether a buffer of a TensorArray has no place for elements yet: no more than a size, or not even that."""
     return np.ndim(buffer) == 0 or (np.ndim(buffer) == 2 and buffer.shape[1] == 0)
 
 
@@ -256,9 +299,9 @@ def run_cond(
         return results
     pred = jnp.asarray(pred).reshape(())
     if cheap:
-        results = _select(pred, sides, arrays)
-        if results is not None:
-            return results
+        chosen = _select(pred, sides, arrays)
+        if chosen is not None:
+            return chosen
     return _branch(pred, sides, arrays)
 
 
@@ -268,7 +311,7 @@ def _select(pred: Any, sides: tuple[_Section, _Section], arrays: list[Any]) -> l
         return None
     if sum(a.size for a in false) > SELECT_ELEMENTS:
         return None
-    return [lax.select(lax.broadcast(pred, a.shape), b, a) for a, b in zip(false, true, strict=True)]
+    return [_choose(pred, b, a) for a, b in zip(false, true, strict=True)]
 
 
 def _branch(pred: Any, sides: tuple[_Section, _Section], arrays: list[Any]) -> list[Any]:
@@ -286,7 +329,7 @@ def _branch(pred: Any, sides: tuple[_Section, _Section], arrays: list[Any]) -> l
         shapes[i] = jax.eval_shape(lambda i=i: outputs(i))
     for name, a, b in zip(sides[0].body.result_names, shapes[0][0], shapes[1][0], strict=True):
         if a.shape != b.shape or a.dtype != b.dtype:
-            raise LoopChanges(f"'{name}' has shape {list(a.shape)} on one side and {list(b.shape)} on the other")
+            raise LoopChanges(f"'{name}' has shape {list(a.shape)} or {list(b.shape)}")
     idle = [
         [(np.True_, [np.zeros(v.shape, v.dtype) for v in vs]) for _, vs in shapes[i][1]] for i in (0, 1)
     ]

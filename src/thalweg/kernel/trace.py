@@ -74,10 +74,12 @@ def body_checks(
     return found
 
 
-def interpret(body: Body, static_values: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
+def interpret(
+    body: Body, static_values: Sequence[Any], arrays: Sequence[Any], as_known: bool = False
+) -> list[Any]:
     """Calls the kernels of a body in order: its results, then the state that is written.
 
-    arrays: the args, then the state that is read.
+    arrays: the args, then the state that is read. as_known: results that are known stay NumPy arrays.
     """
     env: dict[Tensor, Any] = dict(zip(body.args, arrays, strict=False))
     env.update(zip(body.static_args, static_values, strict=True))
@@ -95,7 +97,7 @@ def interpret(body: Body, static_values: Sequence[Any], arrays: Sequence[Any]) -
             e.add_note(f"while tracing {op.type} '{op.name}'")
             raise
     checks.set_op(None)
-    outputs = [_as_output(env[t], t) for t in body.results]
+    outputs = [env[t] if as_known else _as_output(env[t], t) for t in body.results]
     outputs.extend(state[k] for k in body.writes)
     return outputs
 

@@ -39,7 +39,8 @@ define_op(
     inputs="variables: T, captured: Tcaptured, popped: Tpopped, count: Ncount * int32, known: Tknown",
     outputs="results: Tout",
     attrs="T: list(type), Tcaptured: list(type), Tpopped: list(type), Ncount: int >= 0, Tknown: list(type), "
-    "Tout: list(type), cond: func, body: func, finish: func, arrays: list(int), pushes: int, trips: list(int)",
+    "Tout: list(type), cond: func, body: func, finish: func, fixed: func, arrays: list(int), "
+    "counters: list(int), pushes: int, trips: list(int)",
     shape=_unknown,
     kernel=traceable(run_while, static=("known",), may_fail=_bodies_may_fail("body", "finish")),
     gradient=_BY_PLAN,

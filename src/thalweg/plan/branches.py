@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from thalweg.graph import registry
@@ -165,7 +166,7 @@ class _Branch:
         outside = dict.fromkeys(t for part in self.parts for t in part.args)
         wanted: set[Tensor] = set()
         for side, part in enumerate(self.parts):
-            wanted |= known_args(part.nodes, set(outside), lambda t, s=side: self._resolve(t, s))
+            wanted |= known_args(part.nodes, set(outside), partial(self._resolve, side=side))
         self.captured = [t for t in outside if t not in wanted]
         self.known = [t for t in outside if t in wanted]
 

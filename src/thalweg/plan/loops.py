@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from thalweg.base import dtypes
+from thalweg.base.dtypes import DType
 from thalweg.graph import registry
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.subgraph import NEXT_ITERATION, bypass_control, raw_node, replace_uses, topological_order
 from thalweg.kernel.body import Body
+from thalweg.plan.arrays import convert_arrays
 from thalweg.plan.branches import compile_branches
 from thalweg.plan.mark import is_compilable, known_tensors
 from thalweg.plan.places import ENTER, EXIT, MERGE, SWITCH, Frame, Place, find_places, frame_of, predicate
@@ -23,6 +27,7 @@ from thalweg.plan.regions import (
     CannotCompile,
     Slice,
     detach,
+    follows_from_shapes,
     known_args,
     make_body,
     require_traceable,
@@ -44,6 +49,10 @@ def compile_loops(graph: Graph) -> tuple[bool, list[tuple[str, int]]]:
     Returns whether control flow is left, and for the report what was compiled and what wasn't and why.
     """
     report: list[tuple[str, int]] = []
+    order = topological_order(graph)
+    known = known_tensors(order, {op for op in order if is_compilable(op)})
+    buffers = convert_arrays(graph, known, report)
+    remove_unused(graph)
     frames: dict[Frame, None] = {}
     for op in graph._ops:
         frame = frame_of(op)
@@ -53,7 +62,7 @@ def compile_loops(graph: Graph) -> tuple[bool, list[tuple[str, int]]]:
     children: dict[Frame | None, list[Frame]] = {}
     for frame in frames:
         children.setdefault(frame.parent, []).append(frame)
-    _collapse(graph, None, children, report)
+    _collapse(graph, None, children, buffers, report)
     return find_places(graph, freed=True), report
 
 
@@ -61,18 +70,21 @@ def _collapse(
     graph: Graph,
     frame: Frame | None,
     children: dict[Frame | None, list[Frame]],
+    buffers: set[Tensor],
     report: list[tuple[str, int]],
 ) -> None:
     """Compiles the loops right inside a frame, from the inside out, then the conditionals in it."""
     inner = children.get(frame, [])
     for child in inner:
-        _collapse(graph, child, children, report)
+        _collapse(graph, child, children, buffers, report)
     if inner:
-        _compile_frames(graph, inner, report)
+        _compile_frames(graph, inner, buffers, report)
     compile_branches(graph, frame, report)
 
 
-def _compile_frames(graph: Graph, frames: Sequence[Frame], report: list[tuple[str, int]]) -> None:
+def _compile_frames(
+    graph: Graph, frames: Sequence[Frame], buffers: set[Tensor], report: list[tuple[str, int]]
+) -> None:
     topological = topological_order(graph)
     order = {op: i for i, op in enumerate(topological)}
     known = known_tensors(topological, {op for op in topological if is_compilable(op)})
@@ -84,7 +96,7 @@ def _compile_frames(graph: Graph, frames: Sequence[Frame], report: list[tuple[st
     links = find_links(graph)
     loops: dict[Frame, _Loop] = {}
     for frame in frames:
-        loop = _Loop(graph, frame, members[frame], order, links)
+        loop = _Loop(graph, frame, members[frame], order, links, buffers)
         try:
             loop.analyse()
         except CannotCompile as why:
@@ -116,7 +128,7 @@ def _settle_links(
                     report.append((f"loop '{frame.name}' runs on the executor: the loop '{name}' does", 0))
                     del loops[frame]
                     changed = True
-            if link.popper in loops and not link.wanted and loops[link.popper].takes(link.pop):
+            if link.popper in loops and not link.wanted and link in loops[link.popper].popped:
                 link.wanted = changed = True
                 try:
                     loops[link.pusher].keep(link, known)
@@ -139,7 +151,7 @@ def _by_dependency(loops: dict[Frame, _Loop]) -> list[_Loop]:
 
 @dataclass
 class _Variable:
-    """A loop variable: its nodes. switch: None where the value isn't used in the body, and doesn't leave."""
+    """A loop variable: what enters, what goes round, and what comes back (the NextIteration)."""
 
     enter: Operation
     merge: Operation
@@ -153,6 +165,8 @@ class _Loop:
     members: list[Operation]
     order: dict[Operation, int]
     links: list[Link]
+    #: what stands for TensorArrays
+    buffers: set[Tensor]
     condition: Operation = field(init=False)
     #: where the loop runs
     place: Place | None = None
@@ -161,8 +175,10 @@ class _Loop:
     #: tensors that enter and don't change, in order; and those whose values must be known
     captured: list[Tensor] = field(default_factory=list)
     known: list[Tensor] = field(default_factory=list)
-    #: values that a loop of a gradient takes: from stacks that this loop fills, and from those that it empties
+    #: stacks that this loop fills for another, which keeps what is pushed, or takes it as fixed
     kept: list[Link] = field(default_factory=list)
+    fixed: list[Link] = field(default_factory=list)
+    #: stacks that this loop empties
     popped: list[Link] = field(default_factory=list)
     #: how many iterations there are at most, where something is kept
     trips: Trips | None = None
@@ -170,6 +186,7 @@ class _Loop:
     cond_part: Slice = field(init=False)
     body_part: Slice = field(init=False)
     finish_part: Slice = field(init=False)
+    fixed_part: Slice = field(default_factory=lambda: Slice(set(), {}, {}))
 
     # ---- what it is: changes nothing -----------------------------------------------------------------------
 
@@ -205,12 +222,15 @@ class _Loop:
         if not self.bounds:
             raise CannotCompile("nothing bounds its iterations (no counter, no maximum_iterations)")
 
-    def takes(self, pop: Operation) -> bool:
-        """Whether the body uses what is popped."""
-        return pop._outputs[0] in self.body_part.args
-
     def keep(self, link: Link, known: set[Tensor]) -> None:
         """Keeps what is pushed, for the loop that pops it. CannotCompile where it may be too much."""
+        if link.known:
+            if not follows_from_shapes(link.push._inputs[1], lambda t: self._resolve(t, 1)):
+                raise CannotCompile(f"its gradient must know '{link.push._inputs[1].name}' when compiled")
+            self.fixed.append(link)
+            self.fixed_part = self._slice([k.push._inputs[1] for k in self.fixed], 1)
+            self._find_args()
+            return
         if self.trips is None:
             enters = {v.merge: v.enter._inputs[0] for v in self.variables}
             bounds = [b for b in self.bounds if b.step > 0]
@@ -232,7 +252,7 @@ class _Loop:
         rest: list[Operation] = []
         for op in self.members:
             if op.type in MERGE and any(t._op.type in NEXT_ITERATION for t in op._inputs):
-                self.variables.append(_variable(op))
+                self.variables.append(_variable(op, self.buffers))
             elif op.type in EXIT:
                 self.exits.append(op)
             elif op.type in NEXT_ITERATION or op is self.condition or self._is_loop_switch(op):
@@ -289,7 +309,7 @@ class _Loop:
 
     def _find_args(self) -> None:
         merged = {v.merge._outputs[0] for v in self.variables}
-        parts = (self.cond_part, self.body_part, self.finish_part)
+        parts = (self.cond_part, self.body_part, self.finish_part, self.fixed_part)
         entered: dict[Tensor, None] = {}
         for part in parts:
             for t in part.args:
@@ -297,32 +317,44 @@ class _Loop:
                     continue
                 if t._op not in self._links:
                     entered.setdefault(t)
-                elif part is not self.body_part:
+                elif part is not self.body_part and part is not self.fixed_part:
                     raise CannotCompile(f"'{t.name}' is used outside of the body")
         wanted: set[Tensor] = set()
-        for part, side in zip(parts, (None, 1, 0), strict=True):
-            wanted |= known_args(part.nodes, set(entered), lambda t, s=side: self._resolve(t, s))
+        pops = {k.pop._outputs[0]: k for k in self.links if self.frame is k.popper}
+        for part, side in zip(parts, (None, 1, 0, 1), strict=True):
+            args = {*entered, *pops}
+            wanted |= known_args(part.nodes, args, partial(self._resolve, side=side))
+        self.popped = [k for t, k in pops.items() if t in self.body_part.args or t in self.fixed_part.args]
+        for link in self.popped:
+            link.known = link.pop._outputs[0] in wanted
         enters = [t for t in entered if not _is_inline(t, t in wanted)]
         self.captured = [t for t in enters if t not in wanted]
         self.known = [t for t in enters if t in wanted]
-        self.popped = [k for k in self.links if k.pop._outputs[0] in self.body_part.args]
 
-    # ---- what it becomes -------------------------------------------------------------------------------------
+    # ---- what it becomes ---------------------------------------------------------------------------------
 
     def replace(self) -> None:
         """Puts a _While node in the place of the frame."""
         graph = self.graph
-        for part, side in ((self.cond_part, None), (self.body_part, 1), (self.finish_part, 0)):
+        for part, side in (
+            (self.cond_part, None), (self.body_part, 1), (self.finish_part, 0), (self.fixed_part, 1)
+        ):
             self._rewire(part, side)
         args = [v.merge._outputs[0] for v in self.variables] + self.captured
-        args += [k.pop._outputs[0] for k in self.popped]
+        stacked = [k for k in self.popped if not k.known]
+        args += [k.pop._outputs[0] for k in stacked]
         results = [v.following for v in self.variables] + [k.push._inputs[1] for k in self.kept]
         first = [v.enter._inputs[0] for v in self.variables]
-        captured, known = ([_outside(t) for t in ts] for ts in (self.captured, self.known))
+        captured = [_outside(t) for t in self.captured]
+        known = [_outside(t) for t in self.known]
+        from_shapes = [k for k in self.popped if k.known]
+        known += [k.fixed for k in from_shapes]
+        self.known += [k.pop._outputs[0] for k in from_shapes]
         bodies = {
             "cond": self._body(self.cond_part, args, [self.condition._inputs[0]], None),
             "body": self._body(self.body_part, args, results, 1),
             "finish": self._body(self.finish_part, args, [e._inputs[0] for e in self.exits], 0),
+            "fixed": self._body(self.fixed_part, args, [k.push._inputs[1] for k in self.fixed], 1),
         }
         trips: tuple[int, ...] = ()
         if self.trips is not None:
@@ -330,12 +362,20 @@ class _Loop:
             enters_of = {v.merge: v.enter for v in self.variables}
             known += [_outside(self.trips.limit), enters_of[self.trips.counter]._inputs[0]]
             trips = (at, at + 1, self.trips.step, int(self.trips.inclusive))
-        popped = [k.buffer for k in self.popped]
-        count = [self.popped[0].count] if self.popped else []
+        popped = [k.buffer for k in stacked]
+        count = [stacked[0].count] if stacked else []
         kept = [k.push._inputs[1]._dtype.base_dtype for k in self.kept]
-        attrs = {
+        by_one = {b.counter for b in self.bounds if abs(b.step) == 1}
+        outputs = (
+            *(e._outputs[0]._dtype for e in self.exits), *kept, *([dtypes.int32] if kept else []),
+            *(k.push._inputs[1]._dtype.base_dtype for k in self.fixed),
+        )  # fmt: skip
+        attrs: dict[str, Any] = {
             **bodies,
-            "arrays": (),
+            "arrays": tuple(
+                i for i, v in enumerate(self.variables) if v.merge._outputs[0] in self.buffers
+            ),
+            "counters": tuple(i for i, v in enumerate(self.variables) if v.merge in by_one),
             "pushes": len(self.kept),
             "trips": trips,
             "T": _types(first),
@@ -343,26 +383,26 @@ class _Loop:
             "Tpopped": _types(popped),
             "Ncount": len(count),
             "Tknown": _types(known),
-            "Tout": (
-                *(e._outputs[0]._dtype for e in self.exits), *kept, *([dtypes.int32] if kept else [])
-            ),
+            "Tout": outputs,
         }  # fmt: skip
         inputs = [*first, *captured, *popped, *count, *known]
-        enters = dict.fromkeys([*(v.enter for v in self.variables), *self.frame.enters])
+        enters = dict.fromkeys(e for e in self.frame.enters if e in self.order)
         controls = dict.fromkeys(c for e in enters for c in e._control_inputs)
         new = raw_node(
-            graph, registry.lookup("_While"), f"_while_{self.frame.name}", inputs, attrs, attrs["Tout"],
+            graph, registry.lookup("_While"), f"_while_{self.frame.name}", inputs, attrs, outputs,
             list(controls), self.variables[0].enter,
         )  # fmt: skip
         new._control_flow_context = self.place
         for link, output in zip(self.kept, new._outputs[len(self.exits) :], strict=False):
-            link.buffer, link.count = output, new._outputs[-1]
+            link.buffer, link.count = output, new._outputs[len(self.exits) + len(self.kept)]
+        for link, output in zip(self.fixed, new._outputs[len(outputs) - len(self.fixed) :], strict=True):
+            link.fixed = output
         for output, e in zip(new._outputs, self.exits, strict=False):
             output._shape = e._outputs[0]._shape
             replace_uses(e._outputs[0], output)
             bypass_control(e, [new])
         graph._targets = [new if t in set(self.exits) else t for t in graph._targets]
-        gone = [*self.members, *(e for e in enters if e._name in graph._by_name)]
+        gone = [*self.members, *enters]
         detach(graph, gone)
 
     def _check_conditions(self) -> None:
@@ -390,18 +430,18 @@ class _Loop:
         return make_body(self.order, part, args, self.known, [_inlined(t, self) for t in found])
 
 
-def _variable(merge: Operation) -> _Variable:
-    first, second = merge._inputs if len(merge._inputs) == 2 else (None, None)
-    if first is not None and first._op.type in NEXT_ITERATION:
-        first, second = second, first
-    if first is None or second is None or first._op.type not in ENTER or second._op.type not in NEXT_ITERATION:
+def _variable(merge: Operation, buffers: set[Tensor]) -> _Variable:
+    inputs = sorted(merge._inputs, key=lambda t: t._op.type in NEXT_ITERATION)
+    if [t._op.type in ENTER for t in inputs] != [True, False]:
         raise CannotCompile(f"'{merge._name}' isn't a merge of what enters and what comes round")
+    first, second = inputs
     if first._op._attrs["is_constant"] or merge._control_inputs:
         raise CannotCompile(f"'{merge._name}' is no loop variable")
-    if merge._outputs[0]._dtype.is_ref_dtype or merge._outputs[0]._dtype.name in ("resource", "string", "variant"):
-        raise CannotCompile(f"the loop variable '{merge._name}' is of type {merge._outputs[0]._dtype.name}")
+    dtype = merge._outputs[0]._dtype
+    if dtype.is_ref_dtype or dtype.name in ("resource", "string", "variant"):
+        raise CannotCompile(f"the loop variable '{merge._name}' is of type {dtype.name}")
     shape, start = merge._outputs[0]._shape, first._op._inputs[0]._shape
-    if start is not None and (
+    if merge._outputs[0] not in buffers and start is not None and (
         shape is None or any(a is None and b is not None for a, b in zip(shape, start, strict=False))
     ):
         raise CannotCompile(f"the loop variable '{merge._name}' may change its shape")
@@ -427,5 +467,5 @@ def _inlined(tensor: Tensor, loop: _Loop) -> Tensor:
     return _outside(tensor)
 
 
-def _types(tensors: Sequence[Tensor]) -> tuple:
+def _types(tensors: Sequence[Tensor]) -> tuple[DType, ...]:
     return tuple(t._dtype.base_dtype for t in tensors)

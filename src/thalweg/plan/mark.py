@@ -192,6 +192,8 @@ def known_tensors(order: list[Operation], inside: set[Operation]) -> set[Tensor]
         kernel = op._record.kernel
         if op.type == "Const":
             known.update(op._outputs)
+        elif op.type == "_While":
+            known.update(op._outputs[len(op._outputs) - len(op._attrs["fixed"].results) :])
         elif op in inside and kernel.kind is Kind.TRACEABLE:
             if kernel.shape_only or (
                 kernel.host is not None

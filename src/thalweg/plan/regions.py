@@ -85,7 +85,9 @@ def slice_back(
     return found
 
 
-def known_args(nodes: Iterable[Operation], args: set[Tensor], resolve: Callable[[Tensor], Tensor]) -> set[Tensor]:
+def known_args(
+    nodes: Iterable[Operation], args: set[Tensor], resolve: Callable[[Tensor], Tensor]
+) -> set[Tensor]:
     """The tensors from outside whose values must be known when the nodes are traced.
 
     CannotCompile where a node must know a value that is computed inside from others.
@@ -111,6 +113,24 @@ def known_args(nodes: Iterable[Operation], args: set[Tensor], resolve: Callable[
             raise CannotCompile(f"'{user._name}' must know the value of '{tensor.name}' when it is compiled")
         stack.extend((resolve(t), user) for t in op._inputs)
     return wanted
+
+
+def follows_from_shapes(tensor: Tensor, resolve: Callable[[Tensor], Tensor]) -> bool:
+    """Whether a value is known when a loop is compiled, by the shapes of what is in it."""
+    stack, seen = [resolve(tensor)], set()
+    while stack:
+        op = stack.pop()._op
+        if op in seen or op.type == "Const":
+            continue
+        seen.add(op)
+        kernel = op._record.kernel
+        if kernel is None or kernel.kind is not Kind.TRACEABLE:
+            return False
+        if not kernel.shape_only:
+            if kernel.host is None or not op._inputs:
+                return False
+            stack.extend(resolve(t) for t in op._inputs)
+    return True
 
 
 def make_body(

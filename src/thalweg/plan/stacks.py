@@ -19,9 +19,13 @@ class Link:
     popper: Frame
     #: whether what is popped is used as a value
     wanted: bool = False
+    #: whether what is popped must be known when the loop that pops it is compiled
+    known: bool = False
     #: once the loop that fills it is compiled: what was pushed, stacked, and the number of iterations
     buffer: Tensor = None  # type: ignore[assignment]
     count: Tensor = None  # type: ignore[assignment]
+    #: instead, what was pushed, where that is known when compiling
+    fixed: Tensor = None  # type: ignore[assignment]
 
 
 def find_links(graph: Graph) -> list[Link]:

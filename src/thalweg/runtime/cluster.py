@@ -11,7 +11,8 @@ import numpy as np
 from thalweg.base import errors
 from thalweg.graph.operation import Operation
 from thalweg.kernel.body import Body
-from thalweg.kernel.trace import body_checks
+from thalweg.kernel.loops import LoopChanges, eagerly
+from thalweg.kernel.trace import body_checks, body_function
 from thalweg.runtime import executables
 from thalweg.runtime.access import Access
 from thalweg.runtime.arrays import to_device
@@ -80,7 +81,7 @@ class ClusterRunner:
                 return picked
         static = args[self.n_args :]
         arrays = args[: self.n_args] if static else args
-        executable = None if static else self._last
+        executable: Executable | _StepByStep | None = None if static else self._last
         manager, access = self.worker.access, binding.access
         while True:
             if executable is None:
@@ -108,7 +109,7 @@ class ClusterRunner:
             values = [variable.value for variable in binding.reads]
             if any(value is None for value in values):
                 return None
-            return self._picks.run([*args, *values])
+            return self._picks.run([*args[: self.n_args], *values])
         finally:
             manager.release(access)
 
@@ -146,7 +147,7 @@ class ClusterRunner:
         users = (op for op in self.body.nodes if variable.key in self.body.state_of.get(op, {}).values())
         return next(users, self.op)
 
-    def _next(self, arrays: list[Any], static: list[Any]) -> Executable:
+    def _next(self, arrays: list[Any], static: list[Any]) -> Executable | _StepByStep:
         """The executable for a run with values of these shapes, compiled where it isn't there."""
         statics = [np.asarray(v) for v in static]
         key = (
@@ -162,6 +163,8 @@ class ClusterRunner:
             executable = compiled.next(self.body, statics)
         except errors.OpError:
             raise
+        except LoopChanges:
+            return _StepByStep(self.body, statics, self.device)
         except Exception as e:
             raise op_error(e, self._traced(e)) from e
         self._last = compiled.final
@@ -179,7 +182,8 @@ class ClusterRunner:
     def _traced(self, error: Exception) -> Operation:
         """The node in which tracing failed: shapes that could only be known now don't fit."""
         names = [note.split("'")[1] for note in getattr(error, "__notes__", []) if "'" in note]
-        return next((op for op in self.body.nodes if op._name in names), self.op)
+        by_name = {op._name: op for op in self.body.walk()}
+        return next((by_name[name] for name in names if name in by_name), self.op)  # the innermost comes first
 
     def _finish(self, outputs: list[Any], writes: Any, arrays: list[Any], static: list[Any]) -> list[Any]:
         n = self.n_results
@@ -205,6 +209,22 @@ class ClusterRunner:
             if not holds:
                 check.raise_with([np.asarray(v) for v in values[at : at + n]])
             at += n
+
+
+class _StepByStep:
+    """In place of an executable, where a loop in a cluster changes shapes: kernel by kernel."""
+
+    def __init__(self, body: Body, statics: list[np.ndarray], device: Any) -> None:
+        self._function = body_function(body, statics)
+        self._device = device
+
+    def __call__(self, *arrays: Any) -> list[Any]:
+        with jax.enable_x64(True), jax.default_device(self._device), eagerly():
+            return self._function(*(jax.device_put(a, self._device) for a in arrays))
+
+    def fits(self, arrays: Any) -> bool:
+        """Any shapes will do."""
+        return True
 
 
 def uninitialized(variable: Variable, op: Operation | None) -> errors.FailedPreconditionError:

@@ -24,7 +24,7 @@ from thalweg.runtime.frames import Iteration, Machine, Table
 from thalweg.runtime.instructions import Instruction, RunAsync, RunCluster, RunKernel, outputs_of
 from thalweg.runtime.layout import Action, Layout
 from thalweg.runtime.step import Step
-from thalweg.runtime.waiting import waited_for
+from thalweg.runtime.waiting import waited_for, withdrawn
 from thalweg.runtime.worker import Worker
 
 #: an asynchronous node under way
@@ -185,8 +185,7 @@ class _Run:
             (future, _instruction(key).op) for key, (future, _) in self.futures.items() if not future.done()
         ]
         message = waited_for(pairs)  # before they are cancelled
-        stuck = [future for future, _ in pairs if future.cancel() or not future.done()]
-        if stuck:
+        if withdrawn([future for future, _ in pairs]):
             raise errors.DeadlineExceededError(None, pairs[0][1], f"Timed out waiting for {message}")
         for key in list(self.futures):
             self._take(key)

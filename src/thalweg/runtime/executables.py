@@ -210,7 +210,7 @@ def _kernel_sources() -> bytes:
 
 def _is_ours(body: Body) -> bool:
     """Whether every kernel of a body is part of thalweg: only then its key says all of what it computes."""
-    return all((op._record.kernel.fn.__module__ or "").startswith(("thalweg.", "jax")) for op in body.nodes)
+    return all((op._record.kernel.fn.__module__ or "").startswith(("thalweg.", "jax")) for op in body.walk())
 
 
 def _content(body: Body, static_values: Sequence[np.ndarray]) -> bytes:

@@ -27,7 +27,7 @@ from thalweg.runtime.failures import op_error
 from thalweg.runtime.instructions import Instruction, RunAsync, RunCluster, RunKernel, RunNothing, outputs_of
 from thalweg.runtime.resources import Handle
 from thalweg.runtime.step import Step
-from thalweg.runtime.waiting import waited_for
+from thalweg.runtime.waiting import waited_for, withdrawn
 from thalweg.runtime.worker import Worker
 
 
@@ -329,8 +329,7 @@ class _Run:
         ops = {i: self.program.instructions[i].op for i in self.running}
         pairs = [(self.running[i], ops[i]) for i in sorted(ops) if not self.running[i].done()]
         message = waited_for(pairs)  # before they are cancelled
-        stuck = [future for future, _ in pairs if future.cancel() or not future.done()]
-        if stuck:
+        if withdrawn([future for future, _ in pairs]):
             raise errors.DeadlineExceededError(None, pairs[0][1], f"Timed out waiting for {message}")
         for i in list(self.running):
             self._take(i)

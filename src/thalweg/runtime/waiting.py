@@ -76,6 +76,10 @@ class Wait:
         """
         return self.resource.cancel(self)
 
+    def withdraw(self) -> bool:
+        """As cancel, but leaves a result where it is."""
+        return self.resource.cancel(self, take_back=False)
+
     def add_done_callback(self, callback: Callable[[Any], Any]) -> None:
         """Calls callback(self) when the wait ends; at once where it has."""
         with self.resource.lock:
@@ -112,12 +116,13 @@ class Resource:
         self.name = name
         self.lock = threading.Lock()
 
-    def cancel(self, wait: Wait) -> bool:
-        """See Wait.cancel."""
+    def cancel(self, wait: Wait, take_back: bool = True) -> bool:
+        """See Wait.cancel and Wait.withdraw."""
         ended: list[Wait] = []
         with self.lock:
             if wait.done():
-                self.take_back(wait, ended)
+                if take_back:
+                    self.take_back(wait, ended)
                 was_waiting = False
             else:
                 self.forget(wait)
@@ -148,6 +153,15 @@ def tell_all(waits: list[Wait]) -> None:
     """Tells every wait that it has ended. Without a lock."""
     for wait in waits:
         wait.tell()
+
+
+def withdrawn(futures: list[Any]) -> bool:
+    """Ends what still waits among the futures; whether there was any. What has just ended stays as it is."""
+    stuck = False
+    for future in futures:
+        withdraw = getattr(future, "withdraw", future.cancel)
+        stuck |= withdraw() or not future.done()
+    return stuck
 
 
 def waited_for(pairs: list[tuple[Any, Any]]) -> str:
