@@ -18,7 +18,16 @@ DEFINITIONS = json.loads((pathlib.Path(__file__).parents[1] / "golden" / "data" 
 
 #: ops of thalweg's own, with the reason for each
 OURS = {
+    **dict.fromkeys(
+        (
+            "_ArrayAccumulate", "_ArrayAccumulateRows", "_ArrayGather", "_ArrayNew", "_ArrayNothing", "_ArrayRead",
+            "_ArrayScatter", "_ArraySize", "_ArrayWrite",
+        ),
+        "a TensorArray of a compiled loop, as a plain tensor",
+    ),
     "_Cluster": "a slice of the graph that runs as one executable",
+    "_CompiledCond": "a whole conditional inside a cluster",
+    "_CompiledLoop": "a whole loop inside a cluster",
     "_InitializedValue": "a variable's value, or its initial value where it has none: no control flow needed",
     "_InitializedResourceValue": "the same for resource variables",
     "_LinearRecurrence": "the gradient of a running product without dividing",

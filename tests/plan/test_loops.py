@@ -85,7 +85,7 @@ def test_a_loop_becomes_one_node() -> None:
     assert not plan.dynamic
     (cluster,) = (op for op in plan.graph.get_operations() if op.type == "_Cluster")
     (loop,) = cluster._attrs["body"].nodes
-    assert loop.type == "_While"
+    assert loop.type == "_CompiledLoop"
     body = loop._attrs["body"]
     assert statements(loop._attrs["cond"]) == ["while/Less = Less(while/Merge, while/Less/y)"]
     assert statements(body) == [
@@ -101,7 +101,7 @@ def test_a_conditional_becomes_one_node() -> None:
     y = tf.cond(x[0] > 0, lambda: tf.exp(x), lambda: tf.tanh(x) - x)
     plan = planned(y)
     assert verdicts(plan) == ["cond 'cond/Merge' compiled"]
-    assert "_Cond" in nodes(plan)
+    assert "_CompiledCond" in nodes(plan)
     assert not plan.dynamic
 
 
@@ -143,7 +143,7 @@ def test_a_gradient_takes_what_the_loop_kept() -> None:
     y = counted(4, lambda v: tf.sin(v) * x, x)
     plan = planned([y, tf.gradients(y, x)[0]])
     assert not plan.dynamic
-    assert nodes(plan).count("_While") == 2
+    assert nodes(plan).count("_CompiledLoop") == 2
     assert not any("Stack" in kind for kind in nodes(plan))
 
 

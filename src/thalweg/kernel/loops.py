@@ -1,4 +1,4 @@
-"""Compiled loops and branches: the kernels of _While and _Cond, over bodies that are traced.
+"""Compiled loops and branches: the kernels of _CompiledLoop and _CompiledCond, over bodies that are traced.
 
 A condition (kernel.checks) that fails inside a loop can't leave it by itself: the loop carries a flag for
 each condition and the values that its message needs, ends where one fails, and hands them on at its end.
@@ -268,7 +268,7 @@ def _hidden(value: Any) -> Any:
 
 
 def is_unshaped(buffer: Any) -> bool:
-    """Whether a buffer of a TensorArray has no place for elements yet: no more than a size, or not even that."""
+    """Whether a buffer of a TensorArray has no place for elements yet: a size at most."""
     return np.ndim(buffer) == 0 or (np.ndim(buffer) == 2 and buffer.shape[1] == 0)
 
 

@@ -35,7 +35,7 @@ def _bodies_may_fail(*names: str) -> Any:
 
 
 define_op(
-    "_While",
+    "_CompiledLoop",
     inputs="variables: T, captured: Tcaptured, popped: Tpopped, count: Ncount * int32, known: Tknown",
     outputs="results: Tout",
     attrs="T: list(type), Tcaptured: list(type), Tpopped: list(type), Ncount: int >= 0, Tknown: list(type), "
@@ -48,7 +48,7 @@ define_op(
 )
 
 define_op(
-    "_Cond",
+    "_CompiledCond",
     inputs="pred: bool, captured: Tcaptured, known: Tknown",
     outputs="results: Tout",
     attrs="Tcaptured: list(type), Tknown: list(type), Tout: list(type), then: func, otherwise: func, "
@@ -70,7 +70,7 @@ def _new(size: np.ndarray, *, dtype: np.dtype, element_shape: Shape) -> Any:
 
 def _shaped(buffer: Any, like: Any, element: tuple[int, ...]) -> Any:
     """The buffer with places for elements of this shape."""
-    if not is_unshaped(buffer) or buffer.shape[1:] == element:
+    if not is_unshaped(buffer):
         return buffer
     return jnp.zeros((like.shape[0], *element), like.dtype)
 

@@ -1,4 +1,4 @@
-"""Compiled conditionals: Switch and Merge nodes of one predicate, and the nodes between, become one _Cond."""
+"""Compiled conditionals: Switch and Merge nodes of one predicate, and the nodes between, become one _CompiledCond."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ class _Branch:
         ]
 
     def replace(self) -> None:
-        """Puts a _Cond node in the place of the merges."""
+        """Puts a _CompiledCond node in the place of the merges."""
         results = [[self._resolve(t, side) for t in self._roots(side)] for side in (0, 1)]
         controls = self._controls()
         for side, part in enumerate(self.parts):
@@ -247,7 +247,7 @@ class _Branch:
             and not any(b.may_fail for b in bodies),
         }
         new = raw_node(
-            self.graph, registry.lookup("_Cond"), f"_cond_{self.merges[0]._name}",
+            self.graph, registry.lookup("_CompiledCond"), f"_cond_{self.merges[0]._name}",
             [self.pred, *self.captured, *self.known], attrs, outputs, list(controls), self.merges[0],
         )  # fmt: skip
         for output, merge in zip(new._outputs, self.merges, strict=True):

@@ -1,4 +1,4 @@
-"""Compiled loops: a whole frame of traceable nodes becomes one node, _While, that may be part of a cluster.
+"""Compiled loops: a whole frame of traceable nodes becomes one node, _CompiledLoop, that may be part of a cluster.
 
 Frames are recognised by their structure, so loops of any origin are: a loop variable is a Merge of an Enter
 and a NextIteration, a Switch by the LoopCond sends it into the body or to an Exit. Inner frames come first.
@@ -43,7 +43,7 @@ _INLINE_BYTES = 1024
 
 
 def compile_loops(graph: Graph) -> tuple[bool, list[tuple[str, int]]]:
-    """Loops become _While nodes and conditionals become _Cond nodes, where all of them is traceable.
+    """Loops become _CompiledLoop nodes and conditionals become _CompiledCond nodes, where all of them is traceable.
 
     Law: the same values leave, and the same errors. find_places must have run; it has run again afterwards.
     Returns whether control flow is left, and for the report what was compiled and what wasn't and why.
@@ -191,7 +191,7 @@ class _Loop:
     # ---- what it is: changes nothing -----------------------------------------------------------------------
 
     def analyse(self) -> None:
-        """CannotCompile where the loop isn't one of the form that _While runs."""
+        """CannotCompile where the loop isn't one of the form that _CompiledLoop runs."""
         self.links = [k for k in self.links if self.frame in (k.pusher, k.popper)]
         self._links = {op: k for k in self.links for op in (k.push, k.pop)}
         self._find_nodes()
@@ -334,7 +334,7 @@ class _Loop:
     # ---- what it becomes ---------------------------------------------------------------------------------
 
     def replace(self) -> None:
-        """Puts a _While node in the place of the frame."""
+        """Puts a _CompiledLoop node in the place of the frame."""
         graph = self.graph
         for part, side in (
             (self.cond_part, None), (self.body_part, 1), (self.finish_part, 0), (self.fixed_part, 1)
@@ -389,7 +389,7 @@ class _Loop:
         enters = dict.fromkeys(e for e in self.frame.enters if e in self.order)
         controls = dict.fromkeys(c for e in enters for c in e._control_inputs)
         new = raw_node(
-            graph, registry.lookup("_While"), f"_while_{self.frame.name}", inputs, attrs, outputs,
+            graph, registry.lookup("_CompiledLoop"), f"_while_{self.frame.name}", inputs, attrs, outputs,
             list(controls), self.variables[0].enter,
         )  # fmt: skip
         new._control_flow_context = self.place

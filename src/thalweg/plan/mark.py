@@ -192,7 +192,7 @@ def known_tensors(order: list[Operation], inside: set[Operation]) -> set[Tensor]
         kernel = op._record.kernel
         if op.type == "Const":
             known.update(op._outputs)
-        elif op.type == "_While":
+        elif op.type == "_CompiledLoop":
             known.update(op._outputs[len(op._outputs) - len(op._attrs["fixed"].results) :])
         elif op in inside and kernel.kind is Kind.TRACEABLE:
             if kernel.shape_only or (
