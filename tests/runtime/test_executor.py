@@ -191,7 +191,7 @@ def test_the_deadline_names_what_is_waited_for(graph: Graph) -> None:
     never = Later()
     step = Step(timeout_ms=500)
     running = Running(program([node("never", never.kernel, []).outputs[0]]), step=step)
-    with pytest.raises(errors.DeadlineExceededError, match="Timed out waiting for never"):
+    with pytest.raises(errors.DeadlineExceededError, match=r"Timed out waiting for TestNever 'never'"):
         running.outcome()
     assert never.future.cancelled() and step.cancelled
 

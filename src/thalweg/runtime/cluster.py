@@ -183,7 +183,9 @@ class ClusterRunner:
         """The node in which tracing failed: shapes that could only be known now don't fit."""
         names = [note.split("'")[1] for note in getattr(error, "__notes__", []) if "'" in note]
         by_name = {op._name: op for op in self.body.walk()}
-        return next((by_name[name] for name in names if name in by_name), self.op)  # the innermost comes first
+        return next(
+            (by_name[name] for name in names if name in by_name), self.op
+        )  # the innermost comes first
 
     def _finish(self, outputs: list[Any], writes: Any, arrays: list[Any], static: list[Any]) -> list[Any]:
         n = self.n_results

@@ -176,7 +176,7 @@ class Program:
                 values[slot] = None
 
     def state_after(self, n: int) -> tuple[list[int], list[int], Counter[int]]:
-        """When the first n instructions have finished: pending counts, what is ready, readers of each slot."""
+        """When the first n instructions have finished: pending counts, what is ready, readers by slot."""
         found = self._after.get(n)
         if found is None:
             pending = self._pending.copy()
@@ -297,7 +297,9 @@ class _Run:
     def _take(self, i: int) -> None:
         """The result of an asynchronous instruction that has ended."""
         instruction = self.program.instructions[i]
-        instruction.put(self.values, outputs_of(instruction.op, result_of(self.running.pop(i), instruction.op)))
+        instruction.put(
+            self.values, outputs_of(instruction.op, result_of(self.running.pop(i), instruction.op))
+        )
         self._finished(i)
 
     def _finished(self, i: int) -> None:
