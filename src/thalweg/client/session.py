@@ -58,6 +58,7 @@ class _Call:
 
 #: the sessions of this process, for reset
 _local_sessions: weakref.WeakSet[BaseSession] = weakref.WeakSet()
+_local_lock = threading.Lock()
 
 
 class BaseSession:
@@ -81,7 +82,8 @@ class BaseSession:
         self._calls: dict[Any, _Call] = {}
         self._growth = _Growth(self._graph)
         self._partial_runs = PartialRuns(self._graph, self._master, self._run)
-        _local_sessions.add(self)
+        with _local_lock:
+            _local_sessions.add(self)
 
     @property
     def graph(self) -> Graph:
@@ -353,7 +355,9 @@ class Session(BaseSession):
         """Empties the named containers (all of them where none is named) of the sessions in this process."""
         if target:
             raise errors.UnimplementedError(None, None, f"reset of {target!r}: servers are not built yet")
-        for session in list(_local_sessions):
+        with _local_lock:
+            sessions = list(_local_sessions)
+        for session in sessions:
             session._master.worker.resources.clear(containers or ())
 
 

@@ -1,4 +1,4 @@
-"""Compiled conditionals: Switch and Merge nodes of one predicate, with what is between, as one _CompiledCond."""
+"""Compiled conditionals: Switch and Merge nodes of one predicate and what is between, as one node."""
 
 from __future__ import annotations
 
