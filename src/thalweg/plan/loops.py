@@ -1,4 +1,4 @@
-"""Compiled loops: a whole frame of traceable nodes becomes one node, _CompiledLoop, that may be part of a cluster.
+"""Compiled loops: a frame of traceable nodes becomes one node, _CompiledLoop, which may join a cluster.
 
 Frames are recognised by their structure, so loops of any origin are: a loop variable is a Merge of an Enter
 and a NextIteration, a Switch by the LoopCond sends it into the body or to an Exit. Inner frames come first.
@@ -43,7 +43,7 @@ _INLINE_BYTES = 1024
 
 
 def compile_loops(graph: Graph) -> tuple[bool, list[tuple[str, int]]]:
-    """Loops become _CompiledLoop nodes and conditionals become _CompiledCond nodes, where all of them is traceable.
+    """Loops become _CompiledLoop and conditionals _CompiledCond nodes, where all of them is traceable.
 
     Law: the same values leave, and the same errors. find_places must have run; it has run again afterwards.
     Returns whether control flow is left, and for the report what was compiled and what wasn't and why.
