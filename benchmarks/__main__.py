@@ -30,6 +30,8 @@ PROGRAMS = (
     "queue_throughput",
     "embedding_sparse",
     "scale",
+    "while_overhead",
+    "lstm_train",
 )
 BY_HAND = ("session_overhead", "mlp_train")
 
@@ -63,6 +65,11 @@ TARGETS = (
     ("queue_throughput", "raw_put_get_us", "tensorflow", 1.0),
     ("embedding_sparse", "sgd_steps_per_s", "tensorflow", 1.0),
     ("embedding_sparse", "adagrad_steps_per_s", "tensorflow", 1.0),
+    ("while_overhead", "loop_us_per_iteration", "tensorflow", 0.02),
+    ("while_overhead", "nested_us_per_iteration", "tensorflow", 0.02),
+    ("while_overhead", "cond_in_loop_us_per_iteration", "tensorflow", 0.02),
+    ("while_overhead", "gradient_us_per_iteration", "tensorflow", 0.1),
+    ("lstm_train", "steps_per_s", "tensorflow", 0.9),
 )
 
 

@@ -24,7 +24,7 @@ from thalweg.autodiff.zeros import (
     zeros_like,
 )
 from thalweg.base import dtypes
-from thalweg.graph.control_flow import next_iteration, switch_ref_or_tensor
+from thalweg.graph.control_flow import enter, next_iteration, switch_ref_or_tensor
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.where import is_loop_exit, is_loop_switch, is_switch, while_context_of
@@ -179,8 +179,10 @@ class ControlFlowState:
         dtype = merged._dtype.base_dtype
         entered = merged._op._inputs[0]
         if dtype.is_integer:  # of slices: rows and dense shape stay as they came
-            with inside(self._graph, state.grad_context):
-                following = next_iteration(state.grad_context.AddValue(entered._op._inputs[0]))
+            context = state.grad_context
+            with inside(self._graph, context):
+                again = enter(entered._op._inputs[0], context.name, True, context.parallel_iterations)
+                following = next_iteration(again)
         elif is_known(entered._shape):
             with inside(self._graph, state.grad_context):
                 following = next_iteration(constant(entered._shape, dtype))

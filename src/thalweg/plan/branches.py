@@ -1,4 +1,4 @@
-"""Compiled conditionals: Switch and Merge nodes of one predicate and what is between, as one node."""
+"""Compiled conditionals: Switch and Merge nodes of one predicate, and the nodes between, become one node."""
 
 from __future__ import annotations
 

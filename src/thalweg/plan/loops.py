@@ -1,4 +1,4 @@
-"""Compiled loops: a whole frame of traceable nodes becomes one node, _CompiledLoop, inside a cluster.
+"""Compiled loops: a frame of traceable nodes becomes one node, _CompiledLoop, which may join a cluster.
 
 Frames are recognised by their structure, so loops of any origin are: a loop variable is a Merge of an Enter
 and a NextIteration, a Switch by the LoopCond sends it into the body or to an Exit. Inner frames come first.
@@ -43,7 +43,7 @@ _INLINE_BYTES = 1024
 
 
 def compile_loops(graph: Graph) -> tuple[bool, list[tuple[str, int]]]:
-    """Loops become _CompiledLoop nodes and conditionals _CompiledCond nodes, where all of them is traceable.
+    """Loops become _CompiledLoop and conditionals _CompiledCond nodes, where all of them is traceable.
 
     Law: the same values leave, and the same errors. find_places must have run; it has run again afterwards.
     Returns whether control flow is left, and for the report what was compiled and what wasn't and why.
@@ -337,10 +337,7 @@ class _Loop:
         """Puts a _CompiledLoop node in the place of the frame."""
         graph = self.graph
         for part, side in (
-            (self.cond_part, None),
-            (self.body_part, 1),
-            (self.finish_part, 0),
-            (self.fixed_part, 1),
+            (self.cond_part, None), (self.body_part, 1), (self.finish_part, 0), (self.fixed_part, 1)
         ):
             self._rewire(part, side)
         args = [v.merge._outputs[0] for v in self.variables] + self.captured
@@ -444,10 +441,8 @@ def _variable(merge: Operation, buffers: set[Tensor]) -> _Variable:
     if dtype.is_ref_dtype or dtype.name in ("resource", "string", "variant"):
         raise CannotCompile(f"the loop variable '{merge._name}' is of type {dtype.name}")
     shape, start = merge._outputs[0]._shape, first._op._inputs[0]._shape
-    if (
-        merge._outputs[0] not in buffers
-        and start is not None
-        and (shape is None or any(a is None and b is not None for a, b in zip(shape, start, strict=False)))
+    if merge._outputs[0] not in buffers and start is not None and (
+        shape is None or any(a is None and b is not None for a, b in zip(shape, start, strict=False))
     ):
         raise CannotCompile(f"the loop variable '{merge._name}' may change its shape")
     return _Variable(first._op, merge, second)
