@@ -156,6 +156,10 @@ ELSEWHERE = {
     "tests/ops/test_debugging_ops.py": r"Assert|Print(V2)?|StringFormat|Timestamp|PyFunc(Stateless)?",
     "tests/ops/test_scan.py": r"_LinearRecurrence|_Shift",
     "tests/library/test_variables.py": r"_Initialized(Resource)?Value",
+    "tests/library/test_control_flow_programs.py": r"(Ref)?(Switch|Merge|Enter|Exit|NextIteration)|LoopCond|ControlTrigger|Abort"
+    r"|RefIdentity|TensorArray\w+|Stack(Push|Pop|Close)?(V2)?",
+    "tests/library/test_queue_programs.py": r"\w*Queue\w*|\w*Accumulator\w*|Barrier\w*|Stage\w*|Unstage|\w*Mutex\w*|ScalarSummary",
+    "tests/plan/test_loops.py": r"_Compiled(Loop|Cond)|_Array\w+",
     "tests/plan": r"_Arg|_Retval|_Cluster|NoOp|Const|Placeholder(WithDefault)?",
     "TensorFlow refuses to make it, or has no CPU kernel for it": r"TopK|MaxPoolGradGradWithArgmax|MaxPool3DGradGrad",
 }
