@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import hypothesis
 import pytest
 
 from thalweg.runtime import executables
+
+# The same examples in every run, so that a red run is about the change. For new ones:
+# pytest --hypothesis-profile=search
+hypothesis.settings.register_profile("same", derandomize=True)
+hypothesis.settings.register_profile("search", derandomize=False, max_examples=500)
+hypothesis.settings.load_profile("same")
 
 
 @pytest.fixture(scope="session", autouse=True)
