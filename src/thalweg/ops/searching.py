@@ -21,6 +21,7 @@ from thalweg.graph.shape_context import ShapeContext
 from thalweg.kernel.convention import host, traceable
 from thalweg.ops._arrays import fail_unless, is_host
 from thalweg.ops._emitting import element, stack
+from thalweg.ops._top import top
 from thalweg.ops._types import INDEX, REAL
 
 _POSITIONS = NotDifferentiable("positions are integers")
@@ -136,7 +137,7 @@ def _top(x: Any, k: int, index_type: Any = np.int32) -> list[Any]:
         backwards = np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1]
         places = n - 1 - backwards[..., :k]
         return [np.take_along_axis(x, places, -1), places.astype(index_type)]
-    values, places = lax.top_k(x, k)
+    values, places = top(x, k)
     return [values, lax.convert_element_type(places, index_type)]
 
 
