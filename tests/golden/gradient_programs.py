@@ -1,4 +1,4 @@
-"""TF 1.x programs whose gradients go through branches and loops; see control_flow_programs.py."""
+"""TF 1.x programs whose gradients go through branches and loops; see control_flow_case.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from control_flow_programs import Case, _floats, _matrix, grads
+from control_flow_case import Case, floats, grads, matrix
 
 PROGRAMS: dict[str, Callable[[Any], Case]] = {}
 
@@ -26,7 +26,7 @@ def _vector(tf: Any) -> Any:
 
 @program
 def back_prop_false(tf: Any) -> Case:
-    (x,) = _floats(tf, "x")
+    (x,) = floats(tf, "x")
     _, a = tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * x), [0, x], back_prop=False)
     b = a * x
     return Case([b, *grads(tf, b, [x])], [{x: 1.5}])
@@ -34,14 +34,14 @@ def back_prop_false(tf: Any) -> Case:
 
 @program
 def several_calls(tf: Any) -> Case:
-    x, y = _floats(tf, "x", "y")
+    x, y = floats(tf, "x", "y")
     _, a = tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * x + y), [0, x])
     return Case([a, *grads(tf, a, [x]), *grads(tf, a * a, [x, y]), *grads(tf, a, [y])], [{x: 1.5, y: 0.3}])
 
 
 @program
 def stop_gradients(tf: Any) -> Case:
-    x, y = _floats(tf, "x", "y")
+    x, y = floats(tf, "x", "y")
     z = x * y
     _, a = tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * z + y), [0, x])
     return Case([*grads(tf, a, [x, y], stop_gradients=[z]), *grads(tf, a, [z, y])], [{x: 1.5, y: 0.3}])
@@ -49,7 +49,7 @@ def stop_gradients(tf: Any) -> Case:
 
 @program
 def options(tf: Any) -> Case:
-    x, y = _floats(tf, "x", "y")
+    x, y = floats(tf, "x", "y")
 
     def body(i: Any, a: Any) -> Any:
         return i + 1, tf.cond(i < 1, lambda: a * y, lambda: a * a)
@@ -65,7 +65,7 @@ def options(tf: Any) -> Case:
 
 @program
 def unconnected(tf: Any) -> Case:
-    x, y = _floats(tf, "x", "y")
+    x, y = floats(tf, "x", "y")
     i, a = tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * x), [0, x])
     found = tf.gradients(a, [x, y], unconnected_gradients="zero")
     return Case([*found, *grads(tf, tf.cast(i, tf.float32) * x, [x])], [{x: 1.2, y: 0.7}])
@@ -73,7 +73,7 @@ def unconnected(tf: Any) -> Case:
 
 @program
 def several_exits(tf: Any) -> Case:
-    x, y = _floats(tf, "x", "y")
+    x, y = floats(tf, "x", "y")
 
     def body(i: Any, a: Any, b: Any, c: Any) -> Any:
         return i + 1, a * b, b + c, c * 1.5
@@ -99,7 +99,7 @@ def double_precision(tf: Any) -> Case:
 
 @program
 def inside_a_body(tf: Any) -> Case:
-    x, y = _floats(tf, "x", "y")
+    x, y = floats(tf, "x", "y")
 
     def body(i: Any, a: Any) -> Any:
         return i + 1, a - 0.1 * tf.gradients(tf.sin(a) * y, a)[0]
@@ -109,7 +109,7 @@ def inside_a_body(tf: Any) -> Case:
 
 @program
 def of_a_loop_inside_a_body(tf: Any) -> Case:
-    x, y = _floats(tf, "x", "y")
+    x, y = floats(tf, "x", "y")
 
     def body(i: Any, a: Any) -> Any:
         c = a * 1.0
@@ -121,7 +121,7 @@ def of_a_loop_inside_a_body(tf: Any) -> Case:
 
 @program
 def inside_a_branch(tf: Any) -> Case:
-    x, y = _floats(tf, "x", "y")
+    x, y = floats(tf, "x", "y")
     z = x * x * y
     g = tf.cond(x > 0.0, lambda: tf.gradients(z, x)[0], lambda: tf.gradients(z, y)[0])
 
@@ -135,7 +135,7 @@ def inside_a_branch(tf: Any) -> Case:
 
 @program
 def second_order_in_branches(tf: Any) -> Case:
-    x, y = _floats(tf, "x", "y")
+    x, y = floats(tf, "x", "y")
 
     def true_fn() -> Any:
         return tf.cond(x > 0.0, lambda: x * x * x * y, lambda: y * x)
@@ -160,7 +160,7 @@ def branches_of_unknown_shape(tf: Any) -> Case:
     _, a = tf.while_loop(lambda i, a: i < 4, body, [0, x])
     b = tf.cond(p, lambda: x * y, lambda: tf.reduce_sum(y) * x)
     found = [*grads(tf, tf.reduce_sum(a * a), [x, y]), *grads(tf, tf.reduce_sum(b * b), [x, y])]
-    return Case([a, *found], [{x: _matrix(2, 3), y: _matrix(3), p: v} for v in (True, False)])
+    return Case([a, *found], [{x: matrix(2, 3), y: matrix(3), p: v} for v in (True, False)])
 
 
 @program
@@ -176,7 +176,7 @@ def several_outputs(tf: Any) -> Case:
         return i + 1, tf.concat([v * u, v, v, v], 1)
 
     a, b = (tf.while_loop(lambda i, a: i < 3, f, [0, x])[1] for f in (first, second))
-    return Case([a, b, *grads(tf, [a * a, b * b], [x])], [{x: _matrix(2, 4)}])
+    return Case([a, b, *grads(tf, [a * a, b * b], [x])], [{x: matrix(2, 4)}])
 
 
 @program
@@ -190,7 +190,7 @@ def unused_exits_of_unknown_shape(tf: Any) -> Case:
         return i + 1, tf.while_loop(lambda j, *_: j < 2, inner, [0, a, y])[1]
 
     _, a = tf.while_loop(lambda i, a: i < 2, outer, [0, x])
-    return Case([a, *grads(tf, tf.reduce_sum(a), [x, y])], [{x: _matrix(3), y: _matrix(3) + 1}])
+    return Case([a, *grads(tf, tf.reduce_sum(a), [x, y])], [{x: matrix(3), y: matrix(3) + 1}])
 
 
 @program
@@ -198,7 +198,7 @@ def unknown_rank(tf: Any) -> Case:
     x, w = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
     _, a = tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * w), [0, x])
     b = tf.cond(tf.rank(x) > 1, lambda: x * w, lambda: x + w)
-    feeds = [{x: _matrix(2, 3), w: _matrix(2, 3)}, {x: _matrix(3), w: _matrix(3)}]
+    feeds = [{x: matrix(2, 3), w: matrix(2, 3)}, {x: matrix(3), w: matrix(3)}]
     return Case([a, *grads(tf, a, [x, w]), *grads(tf, b, [x, w])], feeds)
 
 
@@ -217,7 +217,7 @@ def branch_in_branch_in_loop(tf: Any) -> Case:
         return i + 1, tf.cond(i > 0, true_fn, lambda: tf.sin(x))
 
     _, a = tf.while_loop(lambda i, a: i < 4, body, [0, x])
-    return Case([a, *grads(tf, tf.reduce_sum(a), [x, y])], [{x: _matrix(3), y: _matrix(3) + 1}])
+    return Case([a, *grads(tf, tf.reduce_sum(a), [x, y])], [{x: matrix(3), y: matrix(3) + 1}])
 
 
 @program
@@ -235,12 +235,12 @@ def loop_in_branch_in_loop_in_branch(tf: Any) -> Case:
         return i + 1, tf.cond(tf.equal(i % 2, 1), true_fn, lambda: a * a)
 
     z = tf.cond(p, lambda: tf.while_loop(lambda i, a: i < 4, body, [0, x])[1], lambda: x * 3.0)
-    return Case([z, *grads(tf, tf.reduce_sum(z), [x])], [{x: _matrix(3), p: v} for v in (True, False)])
+    return Case([z, *grads(tf, tf.reduce_sum(z), [x])], [{x: matrix(3), p: v} for v in (True, False)])
 
 
 @program
 def maximum_iterations_in_loop(tf: Any) -> Case:
-    (x,) = _floats(tf, "x")
+    (x,) = floats(tf, "x")
     n = tf.placeholder(tf.int32, [])
 
     def body(a: Any) -> Any:
@@ -263,19 +263,19 @@ def switch_and_merge(tf: Any) -> Case:
 
 @program
 def constants(tf: Any) -> Case:
-    x, c = tf.placeholder(tf.float32, [2, 2]), tf.constant(_matrix(2, 2))
+    x, c = tf.placeholder(tf.float32, [2, 2]), tf.constant(matrix(2, 2))
 
     def body(i: Any, a: Any) -> Any:
-        return i + 1, tf.matmul(a, tf.constant(_matrix(2, 2) * 2)) + tf.matmul(c, a)
+        return i + 1, tf.matmul(a, tf.constant(matrix(2, 2) * 2)) + tf.matmul(c, a)
 
     _, a = tf.while_loop(lambda i, a: i < 3, body, [0, x])
-    return Case([a, *grads(tf, tf.reduce_sum(a * a), [x, c])], [{x: _matrix(2, 2)}])
+    return Case([a, *grads(tf, tf.reduce_sum(a * a), [x, c])], [{x: matrix(2, 2)}])
 
 
 @program
 def variables(tf: Any) -> Case:
-    v = tf.Variable(_matrix(3))
-    r = tf.get_variable("r", initializer=_matrix(3), use_resource=True)
+    v = tf.Variable(matrix(3))
+    r = tf.get_variable("r", initializer=matrix(3), use_resource=True)
     n = tf.placeholder(tf.int32, [])
 
     def body(i: Any, a: Any) -> Any:
@@ -287,7 +287,7 @@ def variables(tf: Any) -> Case:
 
 @program
 def resource_in_branches(tf: Any) -> Case:
-    r = tf.get_variable("r", initializer=_matrix(4, 2), use_resource=True)
+    r = tf.get_variable("r", initializer=matrix(4, 2), use_resource=True)
     p = tf.placeholder(tf.bool, [])
     z = tf.cond(p, lambda: tf.nn.embedding_lookup(r, [1, 1]), lambda: r.read_value()[:2])
     y = tf.cond(p, lambda: tf.reduce_sum(r * r), lambda: tf.constant(1.0))
@@ -296,7 +296,7 @@ def resource_in_branches(tf: Any) -> Case:
 
 @program
 def slices_of_a_reference(tf: Any) -> Case:
-    v = tf.Variable(_matrix(5, 2))
+    v = tf.Variable(matrix(5, 2))
 
     def outer(i: Any, a: Any) -> Any:
         def inner(j: Any, b: Any) -> Any:
@@ -316,7 +316,7 @@ def slices_in_a_branch(tf: Any) -> Case:
         return i + 1, tf.cond(i < 2, lambda: a + tf.reduce_sum(tf.gather(x, rows) * a), lambda: a * 2.0)
 
     _, a = tf.while_loop(lambda i, a: i < 3, body, [0, 1.0])
-    return Case([a, *grads(tf, a, [x])], [{x: _matrix(3, 2), rows: [0, 2, 2]}])
+    return Case([a, *grads(tf, a, [x])], [{x: matrix(3, 2), rows: [0, 2, 2]}])
 
 
 @program
@@ -334,23 +334,23 @@ def arrays_in_a_map(tf: Any) -> Case:
         return tf.while_loop(lambda i, *_: i < 3, body, [0, 0.0, written])[2].stack()
 
     y = tf.map_fn(fn, x)
-    return Case([y, *grads(tf, y, [x])], [{x: _matrix(2, 3)}])
+    return Case([y, *grads(tf, y, [x])], [{x: matrix(2, 3)}])
 
 
 @program
 def swapped_memory(tf: Any) -> Case:
-    x, w = tf.placeholder(tf.float32, [3, 4, 2]), tf.Variable(_matrix(2, 2))
+    x, w = tf.placeholder(tf.float32, [3, 4, 2]), tf.Variable(matrix(2, 2))
 
     def step(h: Any, row: Any) -> Any:
         return tf.nn.relu(tf.matmul(row, w) + h * 0.9)
 
     z = tf.scan(step, x, initializer=tf.zeros([4, 2]), swap_memory=True)
-    return Case([z, *grads(tf, tf.reduce_sum(z * z), [x, w])], [{x: _matrix(3, 4, 2)}])
+    return Case([z, *grads(tf, tf.reduce_sum(z * z), [x, w])], [{x: matrix(3, 4, 2)}])
 
 
 @program
 def custom_gradient(tf: Any) -> Case:
-    (x,) = _floats(tf, "x")
+    (x,) = floats(tf, "x")
 
     def body(i: Any, a: Any) -> Any:
         return i + 1, tf.clip_by_norm(tf.stack([a, a * x]), 1.5)[1] + tf.nn.elu(a)

@@ -1,6 +1,6 @@
 """Branches and loops beside TensorFlow: the same programs run, values, gradients and errors compared.
 
-tests/golden/control_flow_programs.py holds the programs; tests/golden/record_control_flow.py recorded what
+tests/golden/control_flow_programs.py gathers the programs; tests/golden/record_control_flow.py recorded what
 TensorFlow makes of them.
 """
 
