@@ -230,6 +230,22 @@ class BaseSession:
 
         return run_with if accept_options else run
 
+    def _repeated(self, target: Operation) -> Callable[[], None]:
+        """A function that runs a step for an operation that a thread runs over and over.
+
+        A call may do several steps at once, where nobody could tell them from single ones: as if the thread
+        had been called so often, and nobody else had come in between.
+        """
+        call, _ = self._prepare(target, None)
+
+        def run() -> None:
+            try:
+                self._master.run_repeated(call.program, self._timeout_ms)
+            except errors.OpError as e:
+                raise self._in_users_terms(e) from e.__cause__
+
+        return run
+
     def partial_run_setup(self, fetches: Any, feeds: Any = None) -> Any:
         """Starts a step that runs in parts, and returns its handle.
 

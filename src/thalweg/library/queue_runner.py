@@ -92,7 +92,7 @@ class QueueRunner:
         """A thread's work: enqueues until the input ends, the coordinator stops, or there is an error."""
         counted = True
         try:
-            enqueue = sess.make_callable(enqueue_op)
+            enqueue = getattr(sess, "_repeated", sess.make_callable)(enqueue_op)
             while not (coord and coord.should_stop()):
                 try:
                     enqueue()

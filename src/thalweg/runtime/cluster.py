@@ -100,7 +100,21 @@ class ClusterRunner:
             finally:
                 manager.release(access)
 
-    def _pick(self, binding: _Binding, args: list[Any], step: Step) -> list[Any] | None:
+    @property
+    def picks_each(self) -> bool:
+        """Whether `pick_each` may be called."""
+        return self._picks is not None and self._picks.for_each(self.n_args)
+
+    def pick_each(self, args: list[Any], step: Step) -> list[np.ndarray] | None:
+        """Many runs at once: the arguments and results are batches. None where single runs are needed."""
+        binding = self._binding
+        if binding.generation != self.worker.resources.generation:
+            binding = self._binding = self._bind()
+        return self._pick(binding, args, step, each=True)
+
+    def _pick(
+        self, binding: _Binding, args: list[Any], step: Step, each: bool = False
+    ) -> list[np.ndarray] | None:
         """The results without compiled code, or None where they need it."""
         assert self._picks is not None
         manager, access = self.worker.access, binding.access
@@ -109,7 +123,7 @@ class ClusterRunner:
             values = [variable.value for variable in binding.reads]
             if any(value is None for value in values):
                 return None
-            return self._picks.run([*args[: self.n_args], *values])
+            return self._picks.run([*args[: self.n_args], *values], each)
         finally:
             manager.release(access)
 

@@ -25,6 +25,7 @@ from thalweg.plan.pipeline import Plan
 from thalweg.runtime.arrays import to_host
 from thalweg.runtime.failures import op_error
 from thalweg.runtime.instructions import Instruction, RunAsync, RunCluster, RunKernel, RunNothing, outputs_of
+from thalweg.runtime.repeated import transfer_of
 from thalweg.runtime.resources import Handle
 from thalweg.runtime.step import Step
 from thalweg.runtime.waiting import waited_for, withdrawn
@@ -51,6 +52,10 @@ class Program:
             self._after: dict[int, tuple[list[int], list[int], Counter[int]]] = {}
         #: the commonest program: feeds straight into one cluster, its results fetched
         self.single = self._single(n_feeds)
+        #: what steps that a thread runs over and over do at once
+        self.transfer = (
+            None if n_feeds or n_fetches else transfer_of(self.instructions, self._template, worker)
+        )
 
     def _add(self, op: Operation, slots: dict[Tensor, int]) -> None:
         kind = op.type

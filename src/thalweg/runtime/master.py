@@ -11,6 +11,7 @@ from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.plan.pipeline import PlanOptions, make_plan
 from thalweg.runtime.dynamic import AnyProgram, make_program
+from thalweg.runtime.executor import Program
 from thalweg.runtime.step import Step
 from thalweg.runtime.worker import Worker
 
@@ -66,6 +67,19 @@ class Master:
             if self._closed:  # asked after the step was added: either we see it, or close() sees the step
                 raise RuntimeError("Attempted to use a closed Session.")
             return program.run(feeds, step)
+        finally:
+            self._steps.discard(step)
+
+    def run_repeated(self, program: AnyProgram, timeout_ms: int) -> None:
+        """Runs one step of a program without feeds and fetches, or some at once where that is the same."""
+        transfer = program.transfer if isinstance(program, Program) else None
+        step = Step(timeout_ms)
+        self._steps.add(step)
+        try:
+            if self._closed:
+                raise RuntimeError("Attempted to use a closed Session.")
+            if transfer is None or not transfer.run(step):
+                program.run((), step)
         finally:
             self._steps.discard(step)
 

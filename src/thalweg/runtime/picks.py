@@ -36,14 +36,26 @@ class Picks:
         self._results = results
         self._seen: list[tuple[Any, np.ndarray | None]] = [(None, None)] * n_inputs
 
-    def run(self, inputs: Sequence[Any]) -> list[np.ndarray] | None:
-        """inputs: the arguments and the values of the variables, which nobody may write meanwhile."""
+    def for_each(self, n_args: int) -> bool:
+        """Whether every pick's index depends on the arguments (the first n_args inputs), and no rows do."""
+        varies = set(range(n_args))
+        for rows_at, index_at, to in self._picks:
+            if rows_at in varies or index_at not in varies:
+                return False
+            varies.add(to)
+        return True
+
+    def run(self, inputs: Sequence[Any], each: bool = False) -> list[np.ndarray] | None:
+        """inputs: the arguments and the values of the variables, which nobody may write meanwhile.
+
+        each: the arguments are batches, and so are the results: one run for each of their elements.
+        """
         values = self._template.copy()
         for i, value in enumerate(inputs):
             values[i] = self._view(i, value) if type(value) is Array else value
         for rows_at, index_at, to in self._picks:
             rows, index = values[rows_at], values[index_at]
-            if index.ndim:
+            if each or index.ndim:
                 if not index.size or (index.min() < 0 or index.max() >= len(rows)):
                     return None
                 row = rows[index]

@@ -21,6 +21,9 @@ Element = tuple[tuple[np.ndarray, ...], int]
 class Store(Protocol):
     """What a queue asks of its store."""
 
+    #: whether elements leave in the order in which they came
+    in_order: bool
+
     def __len__(self) -> int: ...
 
     def extend(self, elements: Iterable[Element]) -> None:
@@ -38,6 +41,8 @@ class Store(Protocol):
 
 class FifoStore:
     """First in, first out."""
+
+    in_order = True
 
     def __init__(self) -> None:
         self._items: deque[Element] = deque()
@@ -62,6 +67,7 @@ class FifoStore:
 class ShuffleStore:
     """In random order: the numbers are TensorFlow's for the same seeds."""
 
+    in_order = False
     _GROUPS = 64  # drawn at a time
 
     def __init__(self, seed: int, seed2: int) -> None:
@@ -104,6 +110,8 @@ class ShuffleStore:
 
 class PriorityStore:
     """The smallest first component first; among equal ones, first in, first out."""
+
+    in_order = False
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Element]] = []

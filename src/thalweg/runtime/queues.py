@@ -175,6 +175,57 @@ class Queue(Resource):
         tell_all(ended)
         return wait
 
+    # --- elements moved without waiting (runtime.repeated) ---
+
+    @property
+    def gives_batches(self) -> bool:
+        """Whether elements are all of one shape."""
+        return bool(self.component_shapes) and not self._pads
+
+    @property
+    def in_order(self) -> bool:
+        """Whether elements leave in the order in which they came."""
+        return self._store.in_order
+
+    def takes(self, component_shapes: Sequence[tuple[int, ...]]) -> bool:
+        """Whether an element of these shapes may be put in."""
+        wanted = self.component_shapes
+        return not wanted or (not self._pads and tuple(component_shapes) == wanted)
+
+    def take_now(self, n: int) -> list[Any]:
+        """Takes up to n elements, of those that nobody waits for; `outputs` makes a batch of them."""
+        ended: list[Wait] = []
+        with self.lock:
+            n = min(n, len(self._store) - (0 if self.closed else self.held_back))
+            if self._dequeues or n <= 0:
+                return []
+            taken = self._store.take(n)
+            if self._enqueues:
+                self.advance(ended)
+        tell_all(ended)
+        return taken
+
+    def give_back(self, taken: list[Any]) -> None:
+        """Undoes `take_now` for elements that nobody used."""
+        ended: list[Wait] = []
+        with self.lock:
+            self._store.put_back(taken)
+            self.advance(ended)
+        tell_all(ended)
+
+    def put_now(self, elements: list[Element]) -> int:
+        """Adds as many as there is room for, none where others wait or the queue is closed; how many."""
+        ended: list[Wait] = []
+        with self.lock:
+            if self._enqueues or self.closed:
+                return 0
+            moved = elements[: max(0, self.capacity - len(self._store))]
+            self._store.extend(moved)
+            if self._dequeues:
+                self.advance(ended)
+        tell_all(ended)
+        return len(moved)
+
     def size(self) -> int:
         """How many elements there are now."""
         return len(self._store)
