@@ -31,9 +31,11 @@ PROGRAMS = (
     "embedding_sparse",
     "scale",
     "while_overhead",
+    "executor_loops",
     "lstm_train",
+    "transformer_infer",
 )
-BY_HAND = ("session_overhead", "mlp_train")
+BY_HAND = ("session_overhead", "mlp_train", "lstm_train")
 
 # (program, metric, peer, at most this many times the peer's time); rates are turned into times
 TARGETS = (
@@ -69,7 +71,12 @@ TARGETS = (
     ("while_overhead", "nested_us_per_iteration", "tensorflow", 0.02),
     ("while_overhead", "cond_in_loop_us_per_iteration", "tensorflow", 0.02),
     ("while_overhead", "gradient_us_per_iteration", "tensorflow", 0.1),
+    ("executor_loops", "loop_us_per_iteration", "tensorflow", 3.0),
+    ("executor_loops", "subgraph_runs_per_s", "tensorflow", 1.0),
     ("lstm_train", "steps_per_s", "tensorflow", 0.9),
+    ("lstm_train", "steps_per_s", "jax", 1.2),
+    ("transformer_infer", "concat_tokens_per_s", "tensorflow", 0.7),
+    ("transformer_infer", "fixed_tokens_per_s", "tensorflow", 0.7),
 )
 
 

@@ -80,3 +80,44 @@ def mlp_train(b):
     for name, opt in (("sgd_", sgd(0.05)), ("adam_", adam(1e-3))):
         batches = [(x, y.astype(np.int32)) for x, y in data.image_batches(128, (784,))]
         b.train(name, trainer(mlp_loss, data.mlp_weights(), opt, batches))
+
+
+def lstm_train(b):
+    n, hidden = data.LSTM["batch"], data.LSTM["hidden"]
+
+    def loss_fn(params, inputs, y, c, h):
+        """inputs: embedded words [T, batch, hidden]"""
+        def cell(carry, x):
+            c, h = carry
+            z = jnp.concatenate([x, h], 1) @ params["kernel"] + params["bias"]
+            gi, gj, gf, go = jnp.split(z, 4, 1)
+            c = c * jax.nn.sigmoid(gf + 1.0) + jax.nn.sigmoid(gi) * jnp.tanh(gj)
+            h = jnp.tanh(c) * jax.nn.sigmoid(go)
+            return (c, h), h
+
+        (c, h), out = jax.lax.scan(cell, (c, h), inputs)
+        logits = out.reshape(-1, hidden) @ params["softmax_w"] + params["softmax_b"]
+        return cross_entropy(logits, y.T.reshape(-1)), (c, h)
+
+    @functools.partial(jax.jit, donate_argnums=(0, 1, 2, 3))
+    def train(params, embedding, c, h, x, y):
+        ids = x.T
+        f = jax.value_and_grad(loss_fn, argnums=(0, 1), has_aux=True)
+        (loss, (c, h)), (grads, g) = f(params, embedding[ids], y, c, h)
+        # As TensorFlow does, the norm takes the embedding's rows one by one.
+        norm = jnp.sqrt(sum(jnp.sum(v * v) for v in list(grads.values()) + [g]))
+        k = 0.25 / jnp.maximum(norm, 0.25)
+        params = {name: v - k * grads[name] for name, v in params.items()}
+        return params, embedding.at[ids].add(-k * g), c, h, loss
+
+    params = {k: jnp.array(v) for k, v in data.lstm_weights().items()}
+    embedding = params.pop("embedding")
+    box = [params, embedding, jnp.zeros((n, hidden)), jnp.zeros((n, hidden))]
+    batches = data.lstm_batches()
+
+    def step(i):
+        *box[:], loss = train(*box, *batches[i % data.POOL])
+        return float(loss)
+
+    b.train("", step, k=10, seconds=8)
+    b.peak_rss()
