@@ -18,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 
+from benchmarks import placement_table, predicted_table
+
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAMS = (
     "session_overhead",
@@ -34,8 +36,11 @@ PROGRAMS = (
     "executor_loops",
     "lstm_train",
     "transformer_infer",
+    "two_devices",
 )
-BY_HAND = ("session_overhead", "mlp_train", "lstm_train")
+BY_HAND = ("session_overhead", "mlp_train", "lstm_train", "two_devices")
+# of thalweg alone, once each, with a table of their own; not among what runs unless --only asks for it
+OWN = {"placement": placement_table.table, "predicted_step": predicted_table.table}
 
 # (program, metric, peer, at most this many times the peer's time); rates are turned into times
 TARGETS = (
@@ -77,6 +82,9 @@ TARGETS = (
     ("lstm_train", "steps_per_s", "jax", 1.2),
     ("transformer_infer", "concat_tokens_per_s", "tensorflow", 0.7),
     ("transformer_infer", "fixed_tokens_per_s", "tensorflow", 0.7),
+    ("two_devices", "there2_us", "tensorflow", 1.0),
+    ("two_devices", "transfer_16MB_ms", "jax", 1.25),
+    ("two_devices", "read_16MB_ms", "jax", 1.25),
 )
 
 
@@ -101,9 +109,9 @@ def measure(args):
         ("jax", sys.executable, "jax"),
     ]
     for program in args.only.split(",") if args.only else PROGRAMS:
-        for round_ in range(args.rounds):
+        for round_ in range(1 if program in OWN else args.rounds):
             for label, python, backend in backends:
-                if label == "jax" and program not in BY_HAND:
+                if label != "thalweg" and (program in OWN or (label == "jax" and program not in BY_HAND)):
                     continue
                 with tempfile.TemporaryDirectory() as cache:  # every process starts with an empty disk cache
                     got = run_once(python, backend, program, cache, args.timeout)
@@ -139,7 +147,7 @@ def times_the_peer(value, peer, unit):
 
 def table(records):
     """The targets, and below them every figure, as Markdown."""
-    found = medians(records)
+    found = medians([r for r in records if r["program"] not in OWN])
     lines = [
         "| program | figure | thalweg | peer | times the peer | target | |",
         "|---|---|---|---|---|---|---|",
@@ -165,7 +173,12 @@ def table(records):
             + " | ".join("-" if c is None else f"{c[0]:.5g}" for c in cells)
             + " |"
         )
-    return "\n".join(lines)
+    parts = ["\n".join(lines)] if found else []
+    for program, own in OWN.items():
+        figures = {r["metric"]: r["value"] for r in records if r["program"] == program}
+        if figures:
+            parts.append(own(figures))
+    return "\n\n".join(parts)
 
 
 def machine():

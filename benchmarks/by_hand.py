@@ -10,6 +10,7 @@ import data
 import jax
 import jax.numpy as jnp
 import numpy as np
+from programs import two_devices as two_devices_program
 
 
 def cross_entropy(logits, labels):
@@ -68,6 +69,25 @@ def session_overhead(b):
     args = [x] * 20
     b.latency("feed20_fetch20_us", lambda: [np.asarray(y) for y in many(*args)],
               **dict(how, inner=50))
+
+
+def two_devices(b):
+    """The step that computes 16 MB and takes one number of them, on the same device or on another; and a
+    plain transfer."""
+    jax.config.update("jax_num_cpu_devices", 2)
+    one, two = jax.devices("cpu")[:2]
+    v = jax.device_put(np.ones(two_devices_program.LARGE, np.float32), one)
+    scale = jax.jit(lambda v, x: (v * x, v[:1] * x))
+    gather = jax.jit(lambda large, i: large[i])
+
+    def step(x, where):
+        large, first = scale(v, x)
+        i = np.int32(np.unique(np.asarray(first)).size - 1)
+        return float(gather(jax.device_put(large, where), i))
+
+    transfer = two_devices_program.transfer
+    transfer(b, "transfer", lambda x: step(x, one), lambda x: step(x, two))
+    transfer(b, "read", lambda x: None, lambda x: jax.device_put(v, two).block_until_ready())
 
 
 def mlp_loss(params, x, y):

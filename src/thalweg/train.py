@@ -1,5 +1,8 @@
 """tf.train: optimizers, decay, queues of input. Names from thalweg.library; what each does is said there."""
 
+from tensorboard.compat.proto.cluster_pb2 import ClusterDef, JobDef
+
+from thalweg.base.cluster_spec import ClusterSpec
 from thalweg.library import queue_runner
 from thalweg.library.batching import (
     batch,
@@ -12,6 +15,7 @@ from thalweg.library.batching import (
     shuffle_batch_join,
 )
 from thalweg.library.coordinator import Coordinator, LooperThread
+from thalweg.library.device_setter import replica_device_setter
 from thalweg.library.input_producers import (
     input_producer,
     limit_epochs,
@@ -61,10 +65,13 @@ __all__ = [
     "AdagradDAOptimizer",
     "AdagradOptimizer",
     "AdamOptimizer",
+    "ClusterDef",
+    "ClusterSpec",
     "Coordinator",
     "ExponentialMovingAverage",
     "FtrlOptimizer",
     "GradientDescentOptimizer",
+    "JobDef",
     "LooperThread",
     "MomentumOptimizer",
     "Optimizer",
@@ -99,6 +106,7 @@ __all__ = [
     "polynomial_decay",
     "queue_runner",
     "range_input_producer",
+    "replica_device_setter",
     "shuffle_batch",
     "shuffle_batch_join",
     "slice_input_producer",

@@ -10,11 +10,15 @@ SCRIPT = """
 import sys
 import tensorflow as tf
 from tensorflow.python.framework.tensor_util import MakeNdarray
+from tensorflow.contrib.training import GreedyLoadBalancingStrategy
+from tensorflow.python.client import device_lib
 from tensorflow.python.ops import init_ops
+
+assert [d.name for d in device_lib.list_local_devices() if d.device_type == "CPU"] == ["/device:CPU:0"]
 
 assert init_ops.VarianceScaling is tf.variance_scaling_initializer
 assert not hasattr(init_ops, "Foo")
-for name in ("contrib", "foo"):
+for name in ("keras", "foo"):
     try:
         getattr(tf, name)
     except AttributeError as e:
@@ -35,6 +39,6 @@ def test_run(tmp_path: pathlib.Path) -> None:
     )
     assert ran.returncode == 3, ran.stderr
     lines = ran.stdout.splitlines()
-    assert lines[0] == "tf.contrib of TensorFlow 1.x is not part of thalweg"
+    assert lines[0] == "tf.keras of TensorFlow 1.x is not part of thalweg"
     assert "nor has TensorFlow 1.15" in lines[1]
-    assert lines[2].endswith("tf.contrib of TensorFlow 1.x is not part of thalweg")
+    assert lines[2].endswith("tf.contrib.slim of TensorFlow 1.x is not part of thalweg")

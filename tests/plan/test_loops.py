@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thalweg as tf
+from thalweg.graph.emitter import emit
 from thalweg.graph.graph import Graph
 from thalweg.graph.text import format_op
 from thalweg.plan.pipeline import Plan, PlanOptions, make_plan
@@ -200,6 +201,39 @@ def test_shapes_that_change_after_all() -> None:
     z = tf.cond(x[0] > 0, lambda: tf.concat([x, x], 0), lambda: -x)
     assert agree(y, {x: [1, 2]}).shape == (16,)
     assert (agree(z, {x: [1, 2]}).shape, agree(z, {x: [-1, 2]}).shape) == ((4,), (2,))
+
+
+def test_conditionals_of_one_predicate_around_a_loop() -> None:
+    """What the loop takes only as an invariant comes before what it returns: they can't be one node."""
+    x, p = tf.placeholder(tf.float32, [3]), tf.placeholder(tf.bool, [])
+    first = tf.cond(p, lambda: tf.sin(x), lambda: tf.cos(x))
+
+    def body(i: Any, y: Any) -> Any:
+        y = tf.py_func(lambda a: a * np.float32(2), [y + first], tf.float32)
+        return i + 1, tf.reshape(y, [3])
+
+    looped = tf.while_loop(lambda i, y: i < 2, body, [0, x])[1]
+    last = tf.cond(p, lambda: tf.exp(looped), lambda: tf.tanh(looped))
+    assert "cond 'cond_1/Merge' compiled" in verdicts(planned(last))
+    for value in (True, False):
+        agree(last, {x: np.array([0.1, -0.2, 0.3], np.float32), p: value})
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_a_branch_that_others_take_too(value: bool) -> None:
+    """A node of a compiled branch that is used outside of it stays dead where its branch isn't taken."""
+    x, p = tf.placeholder(tf.float32, [3]), tf.placeholder(tf.bool, [])
+    no, yes = emit("Switch", x, p)
+    shared = tf.sin(no)
+    compiled, _ = emit("Merge", [shared, tf.cos(yes)])
+    same = tf.logical_not(tf.logical_not(p))  # what the planner doesn't know to be the same
+    _, other = emit("Switch", tf.py_func(lambda a: a, [x], tf.float32), same)
+    merged, _ = emit("Merge", [tf.exp(shared), other * 3.0])
+    assert verdicts(planned([compiled, merged])) == ["cond 'Merge' compiled"]
+    fed = np.array([0.1, -0.2, 0.3], np.float32)
+    found = agree([compiled, merged], {x: fed, p: value})
+    wanted = [np.cos(fed), fed * 3] if value else [np.sin(fed), np.exp(np.sin(fed))]
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])

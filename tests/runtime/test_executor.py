@@ -255,9 +255,10 @@ def test_every_node_of_an_asynchronous_step_is_timed(graph: Graph) -> None:
     later = Later()
     y = node("later", later.kernel, []).outputs[0] * tf.placeholder_with_default(2.0, [])
     step = Step()
-    step.stats = StepRecorder()
+    made = program([y])
+    step.stats = StepRecorder(made.worker)
     later.give(3.0)
-    assert program([y]).run([], step) == [6.0]
+    assert made.run([], step) == [6.0]
     stats = tf.RunMetadata().step_stats
     step.stats.fill(stats)
     names = [n.node_name for n in stats.dev_stats[0].node_stats]

@@ -347,7 +347,19 @@ def _gate(graph: Graph, grads: Sequence[Grad | None]) -> list[Grad | None]:
 
 
 def _group(graph: Graph, ops: Sequence[Operation], name: str) -> Operation:
-    with graph.control_dependencies(ops):
+    """A node after all of these: first one on each device, then one of all (tf.group)."""
+    by_device: dict[str, list[Operation]] = {}
+    for op in ops:
+        by_device.setdefault(op.device, []).append(op)
+    with graph.name_scope(name) as scope:
+        if len(by_device) == 1:
+            return _no_op_after(graph, ops, ops[0].device, scope)
+        parts = [_no_op_after(graph, by_device[device], device, "NoOp") for device in sorted(by_device)]
+        return _no_op_after(graph, parts, "", scope)
+
+
+def _no_op_after(graph: Graph, ops: Sequence[Operation], device: str, name: str) -> Operation:
+    with graph.control_dependencies(ops), graph.device(device):
         return emit.operation("NoOp", name=name)
 
 

@@ -1,4 +1,4 @@
-"""`thalweg run | devices`: running TensorFlow 1.x scripts, and what this machine offers."""
+"""`thalweg run | place | devices | ops`: running TensorFlow 1.x scripts, placing graphs, what there is."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import click
 
 import thalweg
+from thalweg.cli.place import place
 from thalweg.cli.redirect import install
 from thalweg.graph.registry import all_records
 
@@ -38,7 +39,7 @@ def devices() -> None:
     """Lists the devices that steps can run on."""
     with thalweg.Session(graph=thalweg.Graph()) as session:
         for device in session.list_devices():
-            click.echo(f"{device.name}  {device.device_type}")
+            click.echo(f"{device.name}  {device.device_type}  {device.memory_limit_bytes} bytes")
 
 
 @main.command()
@@ -46,6 +47,9 @@ def ops() -> None:
     """Lists the ops that are built."""
     for name in sorted(all_records()):
         click.echo(name)
+
+
+main.add_command(place)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "framework.importer": ("thalweg.graph.importer",),
     "framework.device": ("thalweg.base.device_name",),
     "client.session": ("thalweg.client.session",),
+    "client.device_lib": ("thalweg.client.device_lib",),
     "util.nest": ("thalweg.base.nest",),
     "util.compat": ("thalweg.library.compat",),
     "platform.gfile": ("thalweg.gfile",),
@@ -49,6 +50,8 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "ops.nn_ops": ("thalweg.nn",),
     "ops.nn_impl": ("thalweg.nn",),
     "ops.embedding_ops": ("thalweg.nn",),
+    "training.device_setter": ("thalweg.library.device_setter",),
+    "training.server_lib": ("thalweg.base.cluster_spec",),
     "training.training": ("thalweg.train",),
 }
 
@@ -190,9 +193,9 @@ class TensorFlowFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     def _no_module(self, fullname: str) -> str:
-        first = fullname.removeprefix("tensorflow.").removeprefix("compat.v1.").partition(".")[0]
-        if first in NOT_PART:
-            return f"'{fullname}': tf.{first} of TensorFlow 1.x is not part of thalweg"
+        rest = fullname.removeprefix("tensorflow.").removeprefix("compat.v1.")
+        if rest.partition(".")[0] in NOT_PART:
+            return f"'{fullname}': tf.{rest} of TensorFlow 1.x is not part of thalweg"
         known = [f"tensorflow.{n}" for n in vars(thalweg) if isinstance(vars(thalweg)[n], ModuleType)]
         known += [f"tensorflow.python.{n}" for n in (*_HOMES, *_PLAIN)]
         near = difflib.get_close_matches(fullname, known, 3, 0.6)

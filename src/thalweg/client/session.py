@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tensorboard.compat.proto import config_pb2
@@ -25,9 +25,11 @@ from thalweg.graph.graphdef import graph_def
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.scope_stacks import default_sessions
 from thalweg.plan.pipeline import PlanOptions
-from thalweg.runtime.dynamic import AnyProgram
+from thalweg.runtime.device import Device, DeviceConfig
 from thalweg.runtime.master import Master
-from thalweg.runtime.metadata import StepRecorder, partition_graph
+from thalweg.runtime.metadata import StepRecorder
+from thalweg.runtime.partition_graphs import partition_graphs
+from thalweg.runtime.partitions import AnyProgram
 from thalweg.runtime.step import Step
 from thalweg.runtime.worker import Worker
 
@@ -77,7 +79,9 @@ class BaseSession:
         self._graph = graph if graph is not None else get_default_graph()
         self._config = config
         self._target = target
-        self._master = Master(self._graph, Worker(), plan_options(config))
+        self._master = Master(self._graph, Worker(devices=device_config(config)), plan_options(config))
+        if config is not None and config.log_device_placement:
+            _log_mapping(self._master.worker.devices.values())
         self._timeout_ms = config.operation_timeout_in_ms if config is not None else 0
         self._calls: dict[Any, _Call] = {}
         self._growth = _Growth(self._graph)
@@ -102,13 +106,16 @@ class BaseSession:
 
     def list_devices(self) -> list[DeviceAttributes]:
         """The devices that steps of this session can use."""
-        return [DeviceAttributes(self._master.worker.device_name, "CPU", 256 << 20, 1)]
+        return [
+            DeviceAttributes(d.name, d.type.name, d.memory_limit, d.incarnation)
+            for d in self._master.worker.devices.values()
+        ]
 
     def close(self) -> None:
         """Ends the steps under way with CancelledError; frees what the session holds."""
         self._master.close()
         self._calls.clear()
-        self._master.worker.resources.clear()
+        self._master.worker.close()
 
     def as_default(self) -> Any:
         """A context manager that makes this the default session of the thread."""
@@ -161,14 +168,14 @@ class BaseSession:
         step = Step(timeout)
         traced = options is not None and options.trace_level > config_pb2.RunOptions.NO_TRACE
         if metadata is not None and traced:
-            step.stats = StepRecorder()
+            step.stats = StepRecorder(self._master.worker)
         results = self._run(program, values, step)
         if metadata is not None:
             metadata.Clear()
             if step.stats is not None:
                 step.stats.fill(metadata.step_stats)
             if traced or (options is not None and options.output_partition_graphs):
-                metadata.partition_graphs.add().CopyFrom(partition_graph(program.plan))
+                metadata.partition_graphs.extend(partition_graphs(program.plan))
         return results
 
     def _prepare(self, fetches: Any, feed_dict: Any) -> tuple[_Call, Any]:
@@ -309,8 +316,11 @@ def plan_options(config: Any) -> PlanOptions:
     """Which passes a ConfigProto asks for.
 
     graph_options.optimizer_options: global_jit_level OFF runs op by op; opt_level L0 rewrites nothing.
-    rewrite_options.constant_folding and disable_meta_optimizer are honoured; loop_optimization OFF leaves all
-    loops and conditionals to the executor.
+    rewrite_options.constant_folding, common_subgraph_elimination, arithmetic_optimization and
+    disable_meta_optimizer are honoured; loop_optimization OFF leaves all loops and conditionals to the
+    executor.
+    graph_options.enable_recv_scheduling lets receives of small values wait too, not only of large ones;
+    enable_bfloat16_sendrecv halves the bytes of float32 between tasks.
     """
     if config is None:
         return PlanOptions()
@@ -326,7 +336,30 @@ def plan_options(config: Any) -> PlanOptions:
         log_placement=config.log_device_placement,
         cluster=optimizer.global_jit_level != config_pb2.OptimizerOptions.OFF,
         loops=not plain and rewrite.loop_optimization != off,
+        compress="tasks" if config.graph_options.enable_bfloat16_sendrecv else "",
+        schedule_receives=not plain or config.graph_options.enable_recv_scheduling,
+        schedule_all=config.graph_options.enable_recv_scheduling,
     )
+
+
+def device_config(config: Any) -> DeviceConfig:
+    """What a ConfigProto asks of devices. gpu_options that are not named here have no counterpart in JAX."""
+    if config is None:
+        return DeviceConfig()
+    gpu = config.gpu_options
+    return DeviceConfig(
+        count=dict(config.device_count),
+        gpu_visible=gpu.visible_device_list,
+        gpu_memory_fraction=gpu.per_process_gpu_memory_fraction,
+        gpu_allow_growth=gpu.allow_growth,
+    )
+
+
+def _log_mapping(devices: Iterable[Device]) -> None:
+    """Which accelerators there are, in TensorFlow's form."""
+    accelerators = [d for d in devices if not d.type.hosts]
+    lines = [f"\n{d.name} -> device: {d.index}, name: {d.attributes['kind']}" for d in accelerators]
+    _log.info("Device mapping: %s", "".join(lines) or "no known devices.")
 
 
 class DeviceAttributes:

@@ -16,7 +16,8 @@ def check(graph: Graph, stage: str) -> None:
     """InternalError, which names the stage, where the graph breaks a rule.
 
     Names are unique; inputs and controls are nodes of this graph; consumers and control outputs mirror them;
-    dtypes agree with the definition; _Arg nodes have distinct indices; targets are nodes of this graph.
+    dtypes agree with the definition; _Arg nodes of a device have distinct indices; targets are nodes of this
+    graph.
     """
     members = set(graph._ops)
     names = {op._name for op in graph._ops}
@@ -25,7 +26,7 @@ def check(graph: Graph, stage: str) -> None:
     for op in graph._ops:
         _check_links(graph, stage, op, members)
         _check_types(graph, stage, op)
-    indices = [op._attrs["index"] for op in graph._ops if op.type == "_Arg"]
+    indices = [(op._device, op._attrs["index"]) for op in graph._ops if op.type == "_Arg"]
     if len(set(indices)) != len(indices):
         _broken(graph, stage, None, "two _Arg nodes share an index")
     for target in graph._targets:

@@ -153,10 +153,14 @@ class Graph:
         if scopes.container and op._record.definition.is_stateful and op._attrs.get("container") == b"":
             op._attrs["container"] = scopes.container.encode()
         op._original_op = scopes.original_op
-        for function in scopes.devices:
-            merged = function(op)
-            if merged is not None:
-                op._device = merged
+        try:
+            for function in scopes.devices:
+                merged = function(op)
+                if merged is not None:
+                    op._device = merged
+        except Exception:
+            self._take_back([op])
+            raise
         if scopes.colocation:
             groups: set[bytes] = set()  # an attribute scope's are replaced, as in TensorFlow
             for other in scopes.colocation:
@@ -372,7 +376,11 @@ class Graph:
     def device(self, device_name_or_function: Any) -> Iterator[None]:
         """Nodes made inside ask for this (partial) device: a string, DeviceSpec, function of the node, None.
 
-        None drops the devices of the outer scopes. ValueError on a malformed name, at once.
+        Where scopes are nested, the inner ones come first; an outer one fills in what they leave open. A
+        function gets the node with what the inner scopes asked for, and its result replaces that (None:
+        leaves it). None in place of a device drops the outer scopes.
+        Errors: ValueError on a malformed name, at once (of a function: when a node is made); TypeError on
+        what is no name.
         """
         scopes = self._scopes.get()
         old = scopes.devices
@@ -386,7 +394,10 @@ class Graph:
 
     @contextmanager
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
-        """Nodes made inside go where `op` goes (attribute `_class`). None with ignore_existing: nowhere."""
+        """Nodes made inside go where `op` goes (attribute `_class`). None with ignore_existing: nowhere.
+
+        The devices of scopes outside don't hold inside.
+        """
         scopes = self._scopes.get()
         old, old_devices = scopes.colocation, scopes.devices
         if op is None and not ignore_existing:
@@ -394,7 +405,7 @@ class Graph:
         if op is not None:
             op = self.as_graph_element(getattr(op, "op", op))
             op = op._op if isinstance(op, Tensor) else op
-        scopes.devices = () if op is not None else scopes.devices
+        scopes.devices = ()
         base = () if ignore_existing else old
         scopes.colocation = base if op is None else (*base, op)
         try:
@@ -422,8 +433,12 @@ class Graph:
 
     @contextmanager
     def _attr_scope(self, attr_map: dict[str, Any]) -> Iterator[None]:
-        """Nodes made inside get these attributes (canonical values, None to drop one)."""
-        merged = {**self._scopes.get().attr_scope, **attr_map}
+        """Nodes made inside get these attributes: canonical values or AttrValues, None to drop one."""
+        given = {
+            key: _hooks["attr_from_proto"](value) if hasattr(value, "WhichOneof") else value
+            for key, value in attr_map.items()
+        }
+        merged = {**self._scopes.get().attr_scope, **given}
         with self._scoped("attr_scope", {k: v for k, v in merged.items() if v is not None}):
             yield
 
@@ -549,15 +564,21 @@ def _bad_name(name: str, what: str) -> ValueError:
 
 
 def _device_function(device: Any) -> Callable[[Operation], str | None]:
-    """What a device scope does to a node: returns the node's new device string."""
+    """What a device scope does to a node: returns the node's new device string; None leaves it."""
     if callable(device) and not isinstance(device, device_name.DeviceSpec):
-
-        def call(op: Operation) -> str:
-            asked = device(op)
-            asked = "" if asked is None else asked if isinstance(asked, str) else asked.to_string()
-            return device_name.merge(asked, op._device)
-
-        return call
-    text = device if isinstance(device, str) else device.to_string()
-    outer = device_name.canonical(text)
+        return lambda op: _device_text(device(op), "a device function must return")
+    outer = device_name.canonical(_device_text(device, "tf.device takes") or "")
     return lambda op: device_name.merge(outer, op._device) if op._device else outer
+
+
+def _device_text(device: Any, what: str) -> str | None:
+    """The name that a program gave, as it wrote it. ValueError where it is malformed."""
+    if device is None:
+        return None
+    text = device if isinstance(device, str) else getattr(device, "to_string", None)
+    if callable(text):
+        text = text()
+    if not isinstance(text, str):
+        raise TypeError(f"{what} a device name, a tf.DeviceSpec or None, but got {device!r}")
+    device_name.parse(text)
+    return text

@@ -116,6 +116,11 @@ def _near(name: str) -> str:
     return f"; near matches: {', '.join(sorted(close)[:5])}" if close else ""
 
 
+def is_variant(op: Operation) -> bool:
+    """Whether a node has another record than its type: then it has the kernel of its device's type."""
+    return op._record is not _records.get(op._record.definition.name)
+
+
 def all_records() -> dict[str, OpRecord]:
     """Every registered op, by name."""
     return dict(_records)
@@ -145,7 +150,11 @@ def gradient_function(name: str) -> GradientFn | NotDifferentiable:
 def register_kernel(
     op: str, device_type: str, kernel: Any, dtypes: Sequence[DType] | None = None
 ) -> None:
-    """Registers a kernel of an op for another type of device (and a set of element types)."""
+    """Registers a kernel of an op for another type of device (and a set of element types).
+
+    kernel: made by thalweg.kernel.convention. dtypes: those of its inputs and outputs; None: any. The first
+    registered kernel that fits a node serves it.
+    """
     record = lookup(op)
     allowed = None if dtypes is None else frozenset(dtypes)
     record.device_kernels.setdefault(device_type, []).append((allowed, kernel))
@@ -158,6 +167,7 @@ __all__ = [
     "define_op",
     "find",
     "gradient_function",
+    "is_variant",
     "lookup",
     "register_gradient",
     "register_kernel",

@@ -6,7 +6,7 @@ Copies keep names, attributes, devices, origins and static shapes; they infer no
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from thalweg.base.dtypes import DType
@@ -160,27 +160,34 @@ def relink(graph: Graph) -> None:
             control._control_outputs.append(op)
 
 
-def topological_order(graph: Graph) -> list[Operation]:
+def topological_order(
+    graph: Graph, later: Mapping[Operation, Sequence[Operation]] | None = None
+) -> list[Operation]:
     """The operations so that each comes after its inputs and control inputs; ties in order of creation.
 
+    later: by node, others that come after it too.
     ValueError where there is a cycle that no NextIteration breaks.
     """
     pending: dict[Operation, int] = {}
     order: list[Operation] = []
-    ready: list[tuple[int, Operation]] = []
     for op in graph._ops:
         n = sum(1 for t in op._inputs if t._op.type not in NEXT_ITERATION) + len(op._control_inputs)
         pending[op] = n
-        if n == 0:
-            ready.append((op._id, op))
+    later = later or {}
+    for users in later.values():
+        for op in users:
+            pending[op] += 1
+    ready = [(op._id, op) for op, n in pending.items() if n == 0]
     heapq.heapify(ready)
     while ready:
         op = heapq.heappop(ready)[1]
         order.append(op)
         if op.type in NEXT_ITERATION:
-            users: list[Operation] = list(op._control_outputs)
+            users = list(op._control_outputs)
         else:
             users = [c for t in op._outputs for c in t._consumers] + op._control_outputs
+        if later:
+            users += later.get(op, ())
         for user in users:
             pending[user] -= 1
             if pending[user] == 0:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.base.dtypes import DType
+from thalweg.graph import registry
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.kernel.convention import Kernel
 
@@ -130,6 +131,9 @@ class Body:
             names = [index.get(t, "r") for t in op._inputs]
             keys = [(n, state[k]) for n, k in self.state_of.get(op, {}).items() if k in state]
             h.update(f"|{op.type}{names}{keys}".encode())
+            if registry.is_variant(op):
+                fn = op._record.kernel.fn
+                h.update(f"{fn.__module__}.{getattr(fn, '__qualname__', fn)}".encode())
             if keys:  # kernels of updates look at what a variable was declared as
                 h.update(str([(t._shape, t._handle) for t in op._inputs if _is_state(t)]).encode())
             _hash_attrs(h, op._attrs)

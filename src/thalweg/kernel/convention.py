@@ -9,6 +9,7 @@ Kinds, each the least power that serves:
 - STATEFUL: over NumPy arrays, with the step's context as first argument: the only other door to state.
 - ASYNC: as STATEFUL, and returns a concurrent.futures.Future.
 - CONTROL: decides which values live and in which iteration; the executor itself knows what it does.
+- SEND, RECV: bring a tensor to another device; the runtime knows how (runtime.sendrecv).
 - SOURCE (constants, variables, arguments, results), NOTHING (NoOp), CLUSTER: nodes that the runtime knows.
 
 Arrays come by position, one per input argument (a list for a list argument). Attributes come by keyword:
@@ -40,6 +41,8 @@ class Kind(enum.Enum):
     STATEFUL = "stateful"
     ASYNC = "async"
     CONTROL = "control"
+    SEND = "send"
+    RECV = "recv"
     SOURCE = "source"
     NOTHING = "nothing"
     CLUSTER = "cluster"

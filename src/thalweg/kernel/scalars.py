@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.base.dtypes import DType
+from thalweg.graph import registry
 from thalweg.graph.operation import Operation, Tensor
 
 #: op -> its value, in terms of its inputs {0}, {1}, {2}
@@ -52,7 +53,7 @@ def is_scalar(op: Operation) -> bool:
         return False
     if any(_numpy(t._dtype) is None for t in (*op._inputs, *op._outputs)):
         return False
-    return _expression(op) is not None
+    return _expression(op) is not None and not registry.is_variant(op)
 
 
 def _numpy(dtype: DType) -> np.dtype[Any] | None:

@@ -30,11 +30,11 @@ def missing(module: str) -> Callable[[str], Any]:
         if name.startswith("__"):
             raise AttributeError(name)
         path = f"{module}.{name}".removeprefix("thalweg.")
+        if path.partition(".")[0] in NOT_PART:
+            raise AttributeError(f"tf.{path} of TensorFlow 1.x is not part of thalweg")
         known = [n for n in vars(sys.modules[module]) if not n.startswith("_")]
         near = difflib.get_close_matches(name, known, 4, 0.7)
         hint = f"; what comes near: {', '.join(near)}" if near else ""
-        if path.partition(".")[0] in NOT_PART:
-            raise AttributeError(f"tf.{path} of TensorFlow 1.x is not part of thalweg")
         if path in _tensorflow_names() or any(n.startswith(path + ".") for n in _tensorflow_names()):
             raise AttributeError(f"tf.{path} of TensorFlow 1.x is not built in thalweg yet{hint}")
         raise AttributeError(f"module '{module}' has no attribute '{name}' (nor has TensorFlow 1.15){hint}")

@@ -15,6 +15,7 @@ from absl import app as absl_app
 from google.protobuf import text_format
 
 from thalweg.base.errors import OpError
+from thalweg.client.device_lib import list_local_devices
 from thalweg.client.session import Session, get_default_session
 from thalweg.graph.composite import SparseTensorValue
 from thalweg.graph.convert import get_default_graph, reset_default_graph
@@ -36,9 +37,12 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any = None) -> bool:
-    """Whether steps can run on a GPU."""
+    """Whether steps can run on a GPU.
+
+    cuda_only, min_cuda_compute_capability: XLA serves whatever GPU JAX has, so these don't matter.
+    """
     del cuda_only, min_cuda_compute_capability
-    return False
+    return gpu_device_name() != ""
 
 
 def is_built_with_cuda() -> bool:
@@ -47,8 +51,8 @@ def is_built_with_cuda() -> bool:
 
 
 def gpu_device_name() -> str:
-    """The name of a GPU, or ""."""
-    return ""
+    """The name of the first GPU, as "/device:GPU:0", or ""."""
+    return next((d.name for d in list_local_devices() if d.device_type == "GPU"), "")
 
 
 def assert_equal_graph_def(actual: Any, expected: Any, checkpoint_v2: bool = False) -> None:

@@ -61,9 +61,14 @@ def _possible(graph: Graph, arrays: list[_Array]) -> list[_Array]:
     while True:
         ours = {op for a in arrays for op in (*a.users, a.op)}
         blocked: set[Frame] = set()
+        devices: dict[Frame, str] = {}
         for op in graph._ops:
             frame = frame_of(op)
-            if frame is None or op in ours or is_control(op) or op.type in _STACKS or obstacle(op) is None:
+            if frame is None:
+                continue
+            if devices.setdefault(frame, op._device) == op._device and (
+                op in ours or is_control(op) or op.type in _STACKS or obstacle(op) is None
+            ):
                 continue
             while frame is not None:
                 blocked.add(frame)

@@ -10,16 +10,16 @@ from thalweg.graph import registry
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.subgraph import NEXT_ITERATION, bypass_control, raw_node, replace_uses, topological_order
-from thalweg.plan.places import MERGE, SWITCH, Condition, Frame, Place, predicate
+from thalweg.plan.places import MERGE, SWITCH, Condition, Frame, Place, exits_after_enters, predicate
 from thalweg.plan.regions import (
     CannotCompile,
     Slice,
+    copied_body,
     detach,
     known_args,
-    make_body,
+    require_one_device,
     require_traceable,
     slice_back,
-    take_instead,
 )
 from thalweg.plan.rewrite.fold import remove_unused
 
@@ -78,10 +78,13 @@ def _groups(
     merges = {op for op in merges if not any(t._op.type in NEXT_ITERATION for t in op._inputs)}
     if not merges:
         return groups
-    for op in topological_order(graph):
-        d = 0
+    exits = exits_after_enters(graph)
+    for op in topological_order(graph, exits):
+        d = depth.get(op, 0)
         for source in (*(t._op for t in op._inputs), *op._control_inputs):
             d = max(d, depth.get(source, 0))
+        for later in exits.get(op, ()):
+            depth[later] = max(d, depth.get(later, 0))
         if op in merges:
             d += 1
             found = _decides(op)
@@ -160,6 +163,7 @@ class _Branch:
                 if op.type in SWITCH or op.type in MERGE:
                     raise CannotCompile(f"'{op._name}' in it isn't compiled")
                 require_traceable([op])
+        require_one_device([*self.nodes, *self.merges])
         for op in self.nodes:
             if op in self.graph._targets:
                 raise CannotCompile(f"'{op._name}' is a target")
@@ -227,12 +231,10 @@ class _Branch:
         """Puts a _CompiledCond node in the place of the merges."""
         results = [[self._resolve(t, side) for t in self._roots(side)] for side in (0, 1)]
         controls = self._controls()
-        for side, part in enumerate(self.parts):
-            for op in part.nodes:
-                for i, t in enumerate(op._inputs):
-                    take_instead(op, i, self._resolve(t, side))
         bodies = [
-            make_body(self.order, part, self.captured, self.known, results[side])
+            copied_body(
+                self.order, part, self.captured, self.known, results[side], partial(self._resolve, side=side)
+            )
             for side, part in enumerate(self.parts)
         ]
         outputs = tuple(op._outputs[0]._dtype.base_dtype for op in self.merges)

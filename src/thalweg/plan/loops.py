@@ -30,6 +30,7 @@ from thalweg.plan.regions import (
     follows_from_shapes,
     known_args,
     make_body,
+    require_one_device,
     require_traceable,
     slice_back,
     take_instead,
@@ -195,6 +196,7 @@ class _Loop:
         self.links = [k for k in self.links if self.frame in (k.pusher, k.popper)]
         self._links = {op: k for k in self.links for op in (k.push, k.pop)}
         self._find_nodes()
+        require_one_device(op for op in self.members if op.type != "Const")
         self._check_conditions()
         self.cond_part = self._slice([self.condition._inputs[0]], None)
         self.body_part = self._slice([v.following for v in self.variables], 1)

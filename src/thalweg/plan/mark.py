@@ -12,6 +12,7 @@ such clusters come first.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from thalweg.base import dtypes
@@ -21,11 +22,16 @@ from thalweg.kernel.body import StateKey
 from thalweg.kernel.convention import Kernel, Kind
 from thalweg.kernel.initializing import BETWEEN, initializes
 from thalweg.kernel.trace_names import input_names
+from thalweg.plan.placement import estimates
 from thalweg.plan.places import is_control, left_frame
 from thalweg.plan.state import state_keys
 
 #: nodes of a cluster at most: XLA's compile time grows faster than the cluster (docs/performance.md)
 MAX_CLUSTER = 1000
+
+#: seconds of (estimated) work after which a value that another device waits for is sent: a cluster more costs
+#: about a tenth of it
+WORTH_SENDING = 2e-4
 
 _UNCOMPILED = frozenset((dtypes.string, dtypes.resource, dtypes.variant))
 
@@ -65,14 +71,37 @@ def mark_clusters(order: list[Operation], max_cluster: int = MAX_CLUSTER) -> Mar
     for members in groups.values():
         if not any(_computes(op, marks.known) for op in members):
             continue  # constants, identities, assignments: nothing to compile
-        pieces = -(-len(members) // max_cluster)
-        size = -(-len(members) // pieces)
-        for start in range(0, len(members), size):
-            piece = members[start : start + size]
+        for piece in _pieces(members, max_cluster):
             for op in piece:
                 marks.cluster[op] = len(marks.members)
             marks.members.append(piece)
     return marks
+
+
+def _pieces(members: list[Operation], max_cluster: int) -> Iterator[list[Operation]]:
+    """Cuts a cluster that is too large; and after what another device waits for, so that both work at once.
+
+    The members are in topological order, so their pieces are too.
+    """
+    for part in _parts_between_sends(members):
+        pieces = -(-len(part) // max_cluster)
+        size = -(-len(part) // pieces)
+        for start in range(0, len(part), size):
+            yield part[start : start + size]
+
+
+def _parts_between_sends(members: list[Operation]) -> Iterator[list[Operation]]:
+    part: list[Operation] = []
+    seconds = 0.0
+    for op in members:
+        part.append(op)
+        seconds += estimates.seconds(op)
+        users = (c for t in op._outputs for c in t._consumers)
+        if seconds >= WORTH_SENDING and any(c._device != op._device for c in users):
+            yield part
+            part, seconds = [], 0.0
+    if part:
+        yield part
 
 
 def mark_single(order: list[Operation]) -> Marks:

@@ -8,7 +8,7 @@ from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation
 from thalweg.graph.subgraph import NEXT_ITERATION
 from thalweg.kernel.body import StateKey
-from thalweg.plan.places import Place, left_frame
+from thalweg.plan.places import Place, exits_after_enters
 from thalweg.plan.state import accesses, state_keys
 
 
@@ -41,14 +41,10 @@ def _list_schedule(
         op: sum(1 for t in op._inputs if t._op.type not in NEXT_ITERATION) + len(op._control_inputs)
         for op in graph._ops
     }
-    exits: dict[Operation, list[Operation]] = {}  # those that wait for an Enter
-    for op in graph._ops:
-        frame = left_frame(op)
-        if frame is not None:
-            for enter in frame.enters:
-                if enter in pending:  # not removed by a pass
-                    pending[op] += 1
-                    exits.setdefault(enter, []).append(op)
+    exits = exits_after_enters(graph)
+    for ops in exits.values():
+        for op in ops:
+            pending[op] += 1
     ready: list[tuple[int, Operation]] = []
     writes: list[tuple[int, Operation]] = []
 

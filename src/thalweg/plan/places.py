@@ -108,6 +108,19 @@ def left_frame(op: Operation) -> Frame | None:
     return frame_of(op) if op.type in EXIT else None
 
 
+def exits_after_enters(graph: Graph) -> dict[Operation, list[Operation]]:
+    """By Enter, the Exits of its frame: what a loop returns comes after all that enters it."""
+    there = set(graph._ops)
+    after: dict[Operation, list[Operation]] = {}
+    for op in graph._ops:
+        frame = left_frame(op)
+        if frame is not None:
+            for enter in frame.enters:
+                if enter in there:  # not removed by a pass
+                    after.setdefault(enter, []).append(op)
+    return after
+
+
 def predicate(tensor: Tensor) -> Tensor:
     """The tensor that decides, behind nodes that pass it on."""
     while tensor._op.type in ("Identity", "LoopCond") and not tensor._op._control_inputs:

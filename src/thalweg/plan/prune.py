@@ -70,7 +70,7 @@ def _copy_nodes(
                 _require_no_reference(op, i)
             inputs.append(copies[t])
         controls = [ops[c] for c in op._control_inputs if c in ops]
-        if op._record.kernel is not None and op._record.kernel.kind is Kind.ASYNC:
+        if op._record.kernel is not None and op._record.kernel.kind in (Kind.ASYNC, Kind.SEND):
             inputs = [_read(new, t, op, controls) if t._dtype.is_ref_dtype else t for t in inputs]
         copy = ops[op] = copy_op(new, op, inputs, controls)
         for old, fresh in zip(op._outputs, copy._outputs, strict=True):

@@ -50,6 +50,13 @@ def require_traceable(ops: Iterable[Operation]) -> None:
             raise CannotCompile(f"'{op._name}' ({op.type}) {why}")
 
 
+def require_one_device(ops: Iterable[Operation]) -> None:
+    """CannotCompile where the nodes aren't all on one device."""
+    devices = dict.fromkeys(op._device for op in ops)
+    if len(devices) > 1:
+        raise CannotCompile(f"its nodes are on several devices ({', '.join(devices)})")
+
+
 @dataclass
 class Slice:
     """What a set of tensors needs inside a region: nodes, and tensors that come from outside of it."""
@@ -143,6 +150,41 @@ def make_body(
     """The body of a slice; its nodes' inputs must be resolved by now."""
     nodes = sorted(found.nodes, key=order.__getitem__)
     return Body(nodes, args, known, results, {}, list(found.constants))
+
+
+def copied_body(
+    order: dict[Operation, int],
+    found: Slice,
+    args: Sequence[Tensor],
+    known: Sequence[Tensor],
+    results: Sequence[Tensor],
+    resolve: Callable[[Tensor], Tensor],
+) -> Body:
+    """The body of a slice, from copies of its nodes that no graph holds: others may still need the nodes.
+
+    results must be resolved by now.
+    """
+    copies: dict[Operation, Operation] = {}
+
+    def inside(tensor: Tensor) -> Tensor:
+        copy = copies.get(tensor._op)
+        return tensor if copy is None else copy._outputs[tensor._index]
+
+    for op in sorted(found.nodes, key=order.__getitem__):
+        taken = [resolve(t) for t in op._inputs]
+        copies[op] = copy = Operation(
+            op._graph, op._id, op._name, op._record, [inside(t) for t in taken], [], dict(op._attrs),
+            [t._dtype for t in op._outputs], op._device, op._origin,
+        )  # fmt: skip
+        copy._original_op = op._original_op or op
+        copy._control_flow_context = op._control_flow_context
+        for new, old in zip(copy._outputs, op._outputs, strict=True):
+            new._shape, new._handle = old._shape, old._handle
+        for tensor in taken:
+            if tensor._op not in copies:
+                tensor._consumers.remove(copy)
+    constants = list(found.constants)
+    return Body(list(copies.values()), args, known, [inside(t) for t in results], {}, constants)
 
 
 def take_instead(op: Operation, i: int, new: Tensor) -> None:

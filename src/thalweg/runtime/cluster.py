@@ -48,7 +48,7 @@ class ClusterRunner:
         self.op = op
         self.body: Body = op._attrs["body"]
         self.worker = worker
-        self.device = worker.device
+        self.device = worker.device_of(op).jax_device
         self.n_args = len(self.body.args)
         self.n_results = len(self.body.results)
         written = set(self.body.writes)
@@ -92,10 +92,15 @@ class ClusterRunner:
                 try:
                     outputs = executable(*operands)
                 except Exception as e:
-                    if executable.fits(operands):
+                    if not executable.fits(operands):
+                        executable = None  # made for other shapes than these
+                    elif not self._brought(arrays, binding):
                         raise op_error(e, self.op, self._lost(binding)) from e
-                    executable = None  # made for other shapes than these
                     continue
+                if step.stats is not None:
+                    for output in outputs:  # so that its time is its own, not that of who needs it
+                        output.block_until_ready()
+                    step.stats.ran(self.op, executable.temporary_bytes)
                 return self._finish(outputs, binding.writes, operands, static)
             finally:
                 manager.release(access)
@@ -148,6 +153,23 @@ class ClusterRunner:
                 value = to_device(np.asarray(value), self.device)  # a copy that may be donated
             values.append(value)
         return values
+
+    def _brought(self, arrays: list[Any], binding: _Binding) -> bool:
+        """Brings arguments and variables to the device; whether some were on another one.
+
+        Edges between devices end in a _Recv, so this is for what comes another way: through a staging area,
+        or a variable whose nodes were placed elsewhere before the graph grew.
+        """
+        away = [i for i, a in enumerate(arrays) if self._is_away(a)]
+        moved = [v for v in binding.reads if self._is_away(v.value)]
+        for i in away:
+            arrays[i] = to_device(arrays[i], self.device)
+        for variable in moved:
+            variable.value = to_device(variable.value, self.device)
+        return bool(away or moved)
+
+    def _is_away(self, value: Any) -> bool:
+        return isinstance(value, jax.Array) and not value.is_deleted() and value.devices() != {self.device}
 
     def _lost(self, binding: _Binding) -> str:
         """What a failed run has cost: the variables whose buffers it was given to write into are lost."""
@@ -229,6 +251,8 @@ class ClusterRunner:
 
 class _StepByStep:
     """In place of an executable, where a loop in a cluster changes shapes: kernel by kernel."""
+
+    temporary_bytes = 0
 
     def __init__(self, body: Body, statics: list[np.ndarray], device: Any) -> None:
         self._function = body_function(body, statics)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,12 @@ from thalweg.kernel.convention import Kind
 from thalweg.kernel.scalars import scalar_function
 from thalweg.plan.pipeline import Plan
 from thalweg.runtime.arrays import to_device
-from thalweg.runtime.executor import Program, fetched
-from thalweg.runtime.frames import Iteration, Machine, Table
-from thalweg.runtime.instructions import Instruction, RunAsync, RunCluster, RunKernel, outputs_of
+from thalweg.runtime.executor import fetched, run_shared
+from thalweg.runtime.frames import RECV, Iteration, Machine, Table
+from thalweg.runtime.instructions import Instruction, RunAsync, RunCluster, outputs_of
 from thalweg.runtime.layout import Action, Layout
+from thalweg.runtime.rendezvous import DEAD
+from thalweg.runtime.sendrecv import RunRecv, RunSend, kernel_instruction
 from thalweg.runtime.step import Step
 from thalweg.runtime.waiting import waited_for, withdrawn
 from thalweg.runtime.worker import Worker
@@ -34,12 +37,15 @@ _Key = tuple[Iteration, int]
 class DynamicProgram:
     """An executable plan with loops or branches. Immutable once made: concurrent steps share it."""
 
-    def __init__(self, plan: Plan, n_feeds: int, n_fetches: int, worker: Worker) -> None:
+    def __init__(
+        self, plan: Plan, n_feeds: int, n_fetches: int, worker: Worker, is_part: bool = False
+    ) -> None:
+        """is_part: whether it is one of several partitions of a step."""
         self.plan = plan
         self.worker = worker
+        self._is_part = is_part
         self.instructions: list[Instruction] = []
-        device = worker.device
-        self._layout = Layout(plan, n_fetches, self._instruction, lambda value: to_device(value, device))
+        self._layout = Layout(plan, n_fetches, self._instruction, self._to_device_of)
         #: per fetch, whether nothing else holds its value: what a cluster made and only the fetch takes
         self._give = [False] * n_fetches
         for op in plan.graph._ops:
@@ -69,15 +75,28 @@ class DynamicProgram:
             return self._kept(op, RunCluster(op, inputs, first, self.worker))
         if kind is Kind.ASYNC:
             return self._kept(op, RunAsync(op, inputs, first, self.worker))
-        return self._kept(op, RunKernel(op, inputs, first, self.worker, self.plan.state.get(op, {})))
+        if kind is Kind.RECV:
+            return self._kept(op, RunRecv(op, inputs, first, self.worker))
+        if kind is Kind.SEND:
+            send = RunSend(op, inputs, first)
+            self.instructions.append(send)
+            return send.send
+        keys = self.plan.state.get(op, {})
+        return self._kept(op, kernel_instruction(op, inputs, first, self.worker, keys))
+
+    def _to_device_of(self, op: Operation) -> Callable[[Any], Any]:
+        """What brings a value to the device of a node."""
+        device = self.worker.device_of(op).jax_device
+        return lambda value: to_device(value, device)
 
     def _kept(self, op: Operation, instruction: Instruction) -> Any:
         """What the machine calls for an instruction (an asynchronous one: its start takes more)."""
         self.instructions.append(instruction)
         if isinstance(instruction, RunAsync):
             return instruction
-        run = instruction.run
-        device = self.worker.device_name
+        run, traced = instruction.run, instruction.traced
+        if self._is_part:
+            run = partial(run_shared, instruction)
 
         def checked(values: list[Any], step: Step) -> None:
             if step._cancelled is not None or step.deadline is not None:
@@ -85,43 +104,82 @@ class DynamicProgram:
             if step.stats is None:
                 run(values, step)
             else:
-                with step.stats.node(op, device):
-                    run(values, step)
+                traced(values, step)
 
         return checked
 
     def run(self, feeds: Sequence[Any], step: Step) -> list[Any]:
         """Runs a step; see Program.run. A fetch that is dead is an InvalidArgumentError."""
-        run = _Run(self._layout.root, step, self.worker.device_name)
+        run = _Run(self._layout.root, step)
         root = run.machine.root
         for index, slot in self._layout.feeds:
             root.values[slot] = feeds[index]
         with np.errstate(all="ignore"):  # integers wrap, divisions give infinities: as in clusters
             run.go()
-        results = []
-        for i, slot in enumerate(self._layout.results):
-            value = root.values[slot]
-            if value is None:
-                op = self.plan.fetches[i]._op
-                raise errors.InvalidArgumentError(None, op, f"Retval[{i}] does not have value")
-            results.append(fetched(value, self._give[i]))
-        return results
+        return [self.result(root.values, i) for i in range(len(self._give))]
+
+    def result(self, values: list[Any], i: int) -> Any:
+        """Fetch number i, from the values of the root."""
+        value = values[self._layout.results[i]]
+        if value is None:
+            op = self.plan.fetches[i]._op
+            raise errors.InvalidArgumentError(None, op, f"Retval[{i}] does not have value")
+        return fetched(value, self._give[i])
+
+    @property
+    def waits_first(self) -> bool:
+        """See Program.waits_first."""
+        root = self._layout.root
+        return bool(root.start) and all(root.kinds[n] == RECV for n in root.start)
+
+    def part(self, feeds: Sequence[Any], step: Step, notify: Callable[[], None]) -> DynamicPart:
+        """See Program.part."""
+        return DynamicPart(self, feeds, step, notify)
 
 
-AnyProgram = Program | DynamicProgram
+class DynamicPart:
+    """See executor.Part: one step of one of several partitions, with control flow."""
 
+    def __init__(
+        self, program: DynamicProgram, feeds: Sequence[Any], step: Step, notify: Callable[[], None]
+    ) -> None:
+        self.finished = False
+        self._program = program
+        self._run = _Run(program._layout.root, step, notify)
+        values = self._run.machine.root.values
+        for index, slot in program._layout.feeds:
+            values[slot] = feeds[index]
 
-def make_program(plan: Plan, n_feeds: int, n_fetches: int, worker: Worker) -> AnyProgram:
-    """The program of a plan."""
-    return (DynamicProgram if plan.dynamic else Program)(plan, n_feeds, n_fetches, worker)
+    def advance(self) -> None:
+        """See executor.Part."""
+        with np.errstate(all="ignore"):
+            self._run.advance()
+        self.finished = not self._run.futures
+
+    def waiting(self) -> list[tuple[Any, Operation]]:
+        """See executor.Part."""
+        futures = self._run.futures
+        return [(f, _instruction(key).op) for key, (f, _) in futures.items()]
+
+    def result(self, i: int) -> Any:
+        """See executor.Part."""
+        return self._program.result(self._run.machine.root.values, i)
+
+    def drop(self) -> None:
+        """See executor.Part."""
+        for future, _ in self._run.futures.values():
+            future.cancel()
+        self._run.futures.clear()
+        self._run.machine.root.values.clear()
 
 
 class _Run:
     """One step: the machine, and the futures of asynchronous kernels under way."""
 
-    def __init__(self, root: Table, step: Step, device: str) -> None:
+    def __init__(self, root: Table, step: Step, notify: Callable[[], None] | None = None) -> None:
+        """notify: called when an event has come, where nobody waits for it in `go`."""
         self.step = step
-        self.device = device
+        self.notify = notify
         self.machine = Machine(root, step, self._start, step.check)
         #: by iteration and node: the future, and since when it runs
         self.futures: dict[_Key, tuple[Any, int]] = {}
@@ -147,25 +205,50 @@ class _Run:
         finally:
             remove()
 
+    def advance(self) -> None:
+        """Runs what can be run without waiting."""
+        self.machine.advance()
+        while True:
+            try:
+                event = self.events.get_nowait()
+            except queue.Empty:
+                return
+            if event in self.futures:
+                self._take(event)
+                self.machine.advance()
+
     def _start(self, iteration: Iteration, n: int) -> None:
         self.step.check()
         start = time.time_ns() if self.step.stats is not None else 0
-        future = _instruction((iteration, n)).start(iteration.values, self.step)
+        instruction = _instruction((iteration, n))
+        if isinstance(instruction, RunRecv):
+            future: Any = instruction.receive(iteration, self.step)
+        else:
+            future = instruction.start(iteration.values, self.step)
         key = (iteration, n)
         self.futures[key] = (future, start)
         if future.done():
             self._take(key)
         else:
-            future.add_done_callback(lambda _: self.events.put(key))
+            future.add_done_callback(lambda _: self._event(key))
+
+    def _event(self, key: _Key) -> None:
+        self.events.put(key)
+        if self.notify is not None:
+            self.notify()
 
     def _take(self, key: _Key) -> None:
         """The result of an asynchronous node that has ended."""
         iteration, n = key
         instruction = _instruction(key)
         future, start = self.futures.pop(key)
-        instruction.put(iteration.values, outputs_of(instruction.op, future.result()))
+        result = future.result()
+        if result is DEAD:
+            self.machine.finished(iteration, n, dead=True)
+            return
+        instruction.put(iteration.values, outputs_of(instruction.op, result))
         if self.step.stats is not None:
-            self.step.stats.record(instruction.op, self.device, start)
+            self.step.stats.record(instruction.op, start, instruction.outputs(iteration.values))
         self.machine.finished(iteration, n)
 
     def _wait(self) -> None:

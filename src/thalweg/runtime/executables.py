@@ -208,9 +208,13 @@ def _kernel_sources() -> bytes:
     return h.digest()
 
 
+#: modules whose code is part of the key, or goes with the version of JAX
+_OURS = ("thalweg.ops.", "thalweg.kernel.", "jax")
+
+
 def _is_ours(body: Body) -> bool:
     """Whether every kernel of a body is part of thalweg: only then its key says all of what it computes."""
-    return all((op._record.kernel.fn.__module__ or "").startswith(("thalweg.", "jax")) for op in body.walk())
+    return all((op._record.kernel.fn.__module__ or "").startswith(_OURS) for op in body.walk())
 
 
 def _content(body: Body, static_values: Sequence[np.ndarray]) -> bytes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import queue
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -24,9 +24,10 @@ from thalweg.kernel.convention import Kind
 from thalweg.plan.pipeline import Plan
 from thalweg.runtime.arrays import to_host
 from thalweg.runtime.failures import op_error
-from thalweg.runtime.instructions import Instruction, RunAsync, RunCluster, RunKernel, RunNothing, outputs_of
+from thalweg.runtime.instructions import Instruction, RunAsync, RunCluster, RunNothing, outputs_of
 from thalweg.runtime.repeated import transfer_of
 from thalweg.runtime.resources import Handle
+from thalweg.runtime.sendrecv import RunRecv, RunSend, kernel_instruction
 from thalweg.runtime.step import Step
 from thalweg.runtime.waiting import waited_for, withdrawn
 from thalweg.runtime.worker import Worker
@@ -89,15 +90,19 @@ class Program:
             instruction = RunNothing(op, inputs, first)
         elif kernel.kind is Kind.ASYNC:
             instruction = RunAsync(op, inputs, first, self.worker)
+        elif kernel.kind is Kind.SEND:
+            instruction = RunSend(op, inputs, first)
+        elif kernel.kind is Kind.RECV:
+            instruction = RunRecv(op, inputs, first, self.worker)
         else:
-            instruction = RunKernel(op, inputs, first, self.worker, keys)
+            instruction = kernel_instruction(op, inputs, first, self.worker, keys)
         self.instructions.append(instruction)
 
     def _constant(self, op: Operation) -> Any:
         """A Const node's value, on the device where clusters take it: it doesn't go there in every step."""
         value = op._attrs["value"]
         on_device = any(user._record.kernel.kind is Kind.CLUSTER for user in op._outputs[0]._consumers)
-        return self.worker.constant(value) if on_device else value
+        return self.worker.constant(value, self.worker.device_of(op)) if on_device else value
 
     def _mark_frees(self, n_feeds: int) -> None:
         """After the last use of a value nobody holds it, so its buffer is freed."""
@@ -129,6 +134,18 @@ class Program:
         in_order = results == list(range(len(only.op._outputs)))
         return only if direct and in_order else None
 
+    @property
+    def waits_first(self) -> bool:
+        """Whether nothing can be done before a message from another partition comes."""
+        if not self.is_async:
+            return False
+        ready = self.state_after(0)[1]
+        return bool(ready) and all(isinstance(self.instructions[i], RunRecv) for i in ready)
+
+    def part(self, feeds: Sequence[Any], step: Step, notify: Callable[[], None]) -> Part:
+        """A step of this program as one of several partitions."""
+        return Part(self, feeds, step, notify)
+
     def run(self, feeds: Sequence[Any], step: Step) -> list[Any]:
         """Runs a step. feeds: one np.ndarray (or jax.Array) per feed, of the right dtype. Returns one
         np.ndarray, NumPy scalar or bytes per fetch; each belongs to the caller."""
@@ -155,8 +172,7 @@ class Program:
             if stats is None:
                 instruction.run(values, step)
             else:
-                with stats.node(instruction.op, self.worker.device_name):
-                    instruction.run(values, step)
+                instruction.traced(values, step)
             for slot in instruction.frees:
                 values[slot] = None
 
@@ -237,16 +253,107 @@ def result_of(future: Any, op: Operation) -> Any:
         raise op_error(e, op) from e
 
 
+#: nanoseconds of work that are worth waking another thread for what else could run
+WORTH_SHARING = 100_000
+
+
+def run_shared(instruction: Instruction, values: list[Any], step: Step) -> None:
+    """Runs an instruction of a partition; where that takes long, other threads get the other partitions."""
+    if instruction.cost > WORTH_SHARING and step.parts.ready:
+        step.parts.share()
+    start = time.perf_counter_ns()
+    instruction.run(values, step)
+    # on a busy machine a thread may be held up in anything: what takes longer once doesn't count for much
+    instruction.cost = min(time.perf_counter_ns() - start, instruction.cost * 5 // 4 + 1000)
+
+
+class Part:
+    """One step of a program that is one of several partitions: it never waits.
+
+    notify: called, in any thread, when there is something to `advance`.
+    """
+
+    def __init__(
+        self, program: Program, feeds: Sequence[Any], step: Step, notify: Callable[[], None]
+    ) -> None:
+        self.finished = False
+        self._program = program
+        self._step = step
+        self._notify = notify
+        self._values = program._template.copy()
+        self._values[: len(feeds)] = feeds
+        self._run: _Run | None = None
+
+    def advance(self) -> None:
+        """Runs what can be run; `finished` then tells whether that was all. In one thread at a time."""
+        if self._run is None:
+            self._run = self._in_order()
+        if self._run is not None:
+            self._run.advance()
+        self.finished = self._run is None or not self._run.running
+
+    def _in_order(self) -> _Run | None:
+        """Runs instructions in order, to the end or to the first that has to wait."""
+        step, values = self._step, self._values
+        watched, traced = step.deadline is not None, step.stats is not None
+        for i, instruction in enumerate(self._program.instructions):
+            if watched or step._cancelled is not None:
+                step.check()
+            if isinstance(instruction, RunAsync):
+                if traced:
+                    return _Run(self._program, values, step, i, None, self._notify)
+                future = instruction.start(values, step)
+                if not future.done():
+                    return _Run(self._program, values, step, i, future, self._notify)
+                instruction.put(values, outputs_of(instruction.op, result_of(future, instruction.op)))
+            elif traced:
+                instruction.traced(values, step)
+            else:
+                run_shared(instruction, values, step)
+            for slot in instruction.frees:
+                values[slot] = None
+        return None
+
+    def waiting(self) -> list[tuple[Any, Operation]]:
+        """What it waits for: futures, and whose they are. Not while it advances."""
+        if self._run is None:
+            return []
+        return [(f, self._program.instructions[i].op) for i, f in self._run.running.items()]
+
+    def result(self, i: int) -> Any:
+        """Fetch number i, which must be one of its own."""
+        slot, give = self._program.results[i]
+        return fetched(self._values[slot], give)
+
+    def drop(self) -> None:
+        """Ends what is under way, and lets go of all values."""
+        if self._run is not None:
+            for future in self._run.running.values():
+                future.cancel()
+        self._run = None
+        self._values.clear()
+
+
 class _Run:
     """One step of a program with asynchronous kernels: pending counts and a ready queue.
 
     The first n instructions have finished; `first` is the future of instruction n, where it was started.
     """
 
-    def __init__(self, program: Program, values: list[Any], step: Step, n: int, first: Any = None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        values: list[Any],
+        step: Step,
+        n: int,
+        first: Any = None,
+        notify: Callable[[], None] | None = None,
+    ) -> None:
+        """notify: called when an event has come, where nobody waits for it in `go`."""
         self.program = program
         self.values = values
         self.step = step
+        self.notify = notify
         pending, ready, readers = program.state_after(n)
         self.pending = pending.copy()
         self.readers = readers.copy()
@@ -282,6 +389,19 @@ class _Run:
             for future in self.running.values():
                 future.cancel()
 
+    def advance(self) -> None:
+        """Runs what can be run without waiting."""
+        while True:
+            while self.ready:
+                self.step.check()
+                self._start(self.ready.popleft())
+            try:
+                event = self.events.get_nowait()
+            except queue.Empty:
+                return
+            if event in self.running:
+                self._take(event)
+
     def _start(self, i: int) -> None:
         instruction = self.program.instructions[i]
         if self.step.stats is not None:
@@ -289,7 +409,10 @@ class _Run:
         if isinstance(instruction, RunAsync):
             self._watch(i, instruction.start(self.values, self.step))
             return
-        instruction.run(self.values, self.step)
+        if self.notify is None:
+            instruction.run(self.values, self.step)
+        else:
+            run_shared(instruction, self.values, self.step)
         self._finished(i)
 
     def _watch(self, i: int, future: Any) -> None:
@@ -297,7 +420,12 @@ class _Run:
         if future.done():
             self._take(i)
         else:
-            future.add_done_callback(lambda _: self.events.put(i))
+            future.add_done_callback(lambda _: self._event(i))
+
+    def _event(self, i: int) -> None:
+        self.events.put(i)
+        if self.notify is not None:
+            self.notify()
 
     def _take(self, i: int) -> None:
         """The result of an asynchronous instruction that has ended."""
@@ -310,7 +438,7 @@ class _Run:
     def _finished(self, i: int) -> None:
         instruction = self.program.instructions[i]
         if self.step.stats is not None:
-            self.step.stats.record(instruction.op, self.program.worker.device_name, self.started[i])
+            self.step.stats.record(instruction.op, self.started[i], instruction.outputs(self.values))
         for slot in instruction.freeable:
             self.readers[slot] -= 1
             if self.readers[slot] == 0:

@@ -10,11 +10,13 @@ ready nodes. It runs until its queue is empty; then another one does. Per token 
 are small integers, counted in each frame from 0.
 
 The machine runs nodes of kind RUN by calling them. One of kind ASYNC it starts; `finished` is the event
-that it has ended.
+that it has ended. SEND and RECV are the ends of edges from and to other machines, to which a token crosses
+with the name of its frame and the number of its iteration. A Send runs also when it is dead, and says so.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +26,7 @@ import numpy as np
 from thalweg.base.errors import InvalidArgumentError
 
 #: what the machine does with a ready node
-RUN, PASS, SWITCH, NEXT, EXIT, ENTER, ASYNC, TRIGGER, CHECKED = range(9)
+RUN, PASS, SWITCH, NEXT, EXIT, ENTER, ASYNC, TRIGGER, CHECKED, SEND, RECV = range(11)
 
 #: A pending count holds the tokens still to come, and DEAD for every dead one that has.
 DEAD = 1 << 20
@@ -46,7 +48,7 @@ class Table:
         #: iterations that may be under way at once
         self.parallel = parallel
         self.kinds: list[int] = []
-        #: RUN: function(values, step). Others see Machine._control
+        #: RUN: function(values, step). SEND: function(iteration, step, dead). Others see Machine._control
         self.data: list[Any] = []
         #: nodes that get a live token when the node has run (a Switch: see its data)
         self.users: list[tuple[int, ...]] = []
@@ -72,7 +74,8 @@ class Frame:
     """A loop under way. `values`, `pending` and `queue` are what its next iteration starts with."""
 
     __slots__ = (
-        "alive", "coming", "deferred", "exited", "parent", "pending", "queue", "started", "table", "values",
+        "_id", "alive", "coming", "deferred", "exited", "parent", "pending", "queue", "started", "table",
+        "values",
     )  # fmt: skip
 
     def __init__(self, table: Table, parent: Iteration | None) -> None:
@@ -90,6 +93,17 @@ class Frame:
         #: NextIterations that wait for an iteration to end, with their values
         self.deferred: list[tuple[int, Any]] = []
         self.exited: set[int] = set()
+        self._id = -1
+
+    @property
+    def id(self) -> int:
+        """A number that names the frame: the same on every device, 0 for the whole step."""
+        if self._id < 0:
+            self._id = 0
+            if self.parent is not None:
+                path = f"{self.parent.frame.id};{self.parent.index};{self.table.name}"
+                self._id = int.from_bytes(hashlib.blake2b(path.encode(), digest_size=8).digest()) or 1
+        return self._id
 
 
 class Iteration:
@@ -302,12 +316,15 @@ class Machine:
             parent.values[slot] = iteration.values[source]
             self._send_live(parent, table.users[n], table.merges[n], parent.values)
             self._schedule(parent)
-        elif kind == ASYNC:
+        elif kind in (ASYNC, RECV):
             iteration.running += 1
             assert self._start is not None
             self._start(iteration, n)
         elif kind == CHECKED:
             self._switch(iteration, n)
+        elif kind == SEND:
+            table.data[n](iteration, self.step, False)
+            self._send_live(iteration, table.users[n], table.merges[n], iteration.values)
         else:
             self._send_live(iteration, table.users[n], table.merges[n], iteration.values)
 
@@ -362,7 +379,11 @@ class Machine:
                     self._schedule(to)
         elif kind == TRIGGER:
             self._send_live(iteration, table.users[n], table.merges[n], iteration.values)
+        elif kind == RECV:
+            self._control(iteration, kind, n)  # what comes was sent already: it must be taken
         else:
+            if kind == SEND:
+                table.data[n](iteration, self.step, True)
             self._send_dead(iteration, table.dead_users[n], table.dead_merges[n])
 
     def _retire(self, frame: Frame) -> None:
@@ -400,11 +421,17 @@ class Machine:
             self._send_live(iteration, table.users[n], table.merges[n], iteration.values)
         self._schedule(iteration)
 
-    def finished(self, iteration: Iteration, n: int) -> None:
-        """The event that an asynchronous node has ended; its outputs are in the iteration's values."""
+    def finished(self, iteration: Iteration, n: int, dead: bool = False) -> None:
+        """The event that an asynchronous node has ended; its outputs are in the iteration's values.
+
+        dead: a Recv, for which a dead token has come.
+        """
         iteration.running -= 1
         table = iteration.frame.table
-        self._send_live(iteration, table.users[n], table.merges[n], iteration.values)
+        if dead:
+            self._send_dead(iteration, table.dead_users[n], table.dead_merges[n])
+        else:
+            self._send_live(iteration, table.users[n], table.merges[n], iteration.values)
         self._schedule(iteration)
 
 

@@ -6,6 +6,7 @@ Values in slots: jax.Array, np.ndarray (object arrays hold bytes), or a Handle f
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -29,11 +30,14 @@ from thalweg.runtime.step import KernelContext, Step
 from thalweg.runtime.waiting import Done, Wait
 from thalweg.runtime.worker import Worker
 
+#: nanoseconds that stand for an instruction that hasn't run yet
+UNKNOWN_COST = 1_000_000_000
+
 
 class Instruction:
     """One node to run. Subclasses are final."""
 
-    __slots__ = ("first_output", "freeable", "frees", "inputs", "op")
+    __slots__ = ("cost", "first_output", "freeable", "frees", "inputs", "op")
 
     is_async = False
 
@@ -41,6 +45,8 @@ class Instruction:
         self.op = op
         self.inputs = inputs
         self.first_output = first_output
+        #: nanoseconds that it took when it last ran in a partition; before, for all that compute: much
+        self.cost = 0
         #: of the inputs' slots, those that are freed after their last use
         self.freeable: tuple[int, ...] = ()
         #: of those, the ones that nobody needs after this instruction, in program order
@@ -49,6 +55,18 @@ class Instruction:
     def run(self, values: list[Any], step: Step) -> None:
         """Computes the outputs from the inputs, both in `values`."""
         raise NotImplementedError
+
+    def traced(self, values: list[Any], step: Step) -> None:
+        """run, and tells the step's recorder of it."""
+        start = time.time_ns()
+        try:
+            self.run(values, step)
+        finally:
+            step.stats.record(self.op, start, self.outputs(values))
+
+    def outputs(self, values: list[Any]) -> list[Any]:
+        """What it put into `values`."""
+        return values[self.first_output : self.first_output + len(self.op._outputs)]
 
     def put(self, values: list[Any], outputs: Any) -> None:
         """Stores the outputs."""
@@ -67,6 +85,7 @@ class RunCluster(Instruction):
         body = op._attrs["body"]
         # what comes after args and static args are tokens: they say when the cluster runs
         super().__init__(op, inputs[: len(body.args) + len(body.static_args)], first_output)
+        self.cost = UNKNOWN_COST
         self.runner = ClusterRunner(op, worker)
 
     def run(self, values: list[Any], step: Step) -> None:
@@ -93,7 +112,7 @@ class _Binding(NamedTuple):
 class RunKernel(Instruction):
     """A node outside clusters: a host or stateful kernel, or one too small to compile."""
 
-    __slots__ = ("_binding", "attrs", "definition", "flat", "kernel", "keys", "names", "worker")
+    __slots__ = ("_binding", "attrs", "definition", "device", "flat", "kernel", "keys", "names", "worker")
 
     def __init__(
         self,
@@ -104,11 +123,13 @@ class RunKernel(Instruction):
         keys: dict[str, StateKey],
     ) -> None:
         super().__init__(op, inputs, first_output)
+        self.cost = UNKNOWN_COST
         self.kernel: Kernel = op._record.kernel
         self.definition = op._record.definition
         self.attrs = kernel_attrs(self.kernel.fn_attrs, op._attrs)
         self.flat = not any(a.is_list for a in self.definition.inputs)
         self.worker = worker
+        self.device = worker.device_of(op)
         self.keys = keys
         self.names = input_names(op)
         self._binding: _Binding | None = None
@@ -118,9 +139,7 @@ class RunKernel(Instruction):
         if not self.keys:
             self.put(values, self._apply(inputs, step))
             return
-        binding = self._binding
-        if binding is None or binding.generation != self.worker.resources.generation:
-            binding = self._binding = self._bind()
+        binding = self._bound()
         self.worker.access.acquire(binding.access, step)
         try:
             outputs = self._apply(self._with_state(inputs, binding.variables), step)
@@ -129,8 +148,14 @@ class RunKernel(Instruction):
             self.worker.access.release(binding.access)
         self.put(values, outputs)
 
+    def _bound(self) -> _Binding:
+        """The variables, looked up again after a container was cleared."""
+        binding = self._binding
+        if binding is None or binding.generation != self.worker.resources.generation:
+            binding = self._binding = self._bind()
+        return binding
+
     def _bind(self) -> _Binding:
-        """Looks the variables up; again after a container was cleared."""
         resources = self.worker.resources
         generation = resources.generation
         own = self.kernel.own_state
@@ -192,7 +217,7 @@ class RunKernel(Instruction):
         if kernel.host is not None and any(isinstance(v, jax.Array) for v in inputs):
             inputs = [np.asarray(v) if isinstance(v, jax.Array) else v for v in inputs]
         outputs = apply_kernel(kernel, self.definition, self.op._attrs, inputs)
-        return [to_device(v, self.worker.device) if isinstance(v, jax.Array) else v for v in outputs]
+        return [to_device(v, self.device.jax_device) if isinstance(v, jax.Array) else v for v in outputs]
 
     def _store(self, outputs: list[Any], variables: dict[str, Variable]) -> list[Any]:
         """Gives the variables their new values; returns the node's outputs."""

@@ -22,6 +22,9 @@ from thalweg.runtime.resources import Handle
 #: values of up to this many elements aren't worth freeing before their iteration ends
 SMALL = 1024
 
+#: what the executor starts, or calls with the iteration
+_ASYNCHRONOUS = {Kind.ASYNC: frames.ASYNC, Kind.SEND: frames.SEND, Kind.RECV: frames.RECV}
+
 #: (index of the output or -1 for a control edge, user, index of its input or -1)
 Edge = tuple[int, Operation, int]
 #: what a RUN node calls
@@ -32,7 +35,7 @@ class Layout:
     """The tables of a plan.
 
     instruction: makes what the machine calls for a node outside of control flow from (op, input slots, first
-    output slot); None for one that does nothing. to_device: brings an array to where clusters want it.
+    output slot); None for one that does nothing. to_device: makes what brings an array to a node's device.
     """
 
     def __init__(
@@ -40,7 +43,7 @@ class Layout:
         plan: Plan,
         n_fetches: int,
         instruction: Callable[[Operation, list[int], int], Any],
-        to_device: Callable[[Any], Any] = lambda value: value,
+        to_device: Callable[[Operation], Callable[[Any], Any]] = lambda op: lambda value: value,
     ) -> None:
         self.root = Table("")
         self._tables: dict[Frame | None, Table] = {None: self.root}
@@ -200,7 +203,7 @@ class Layout:
             child = self._child(op)
             slot = self._slot(child, op._outputs[0])
             constant = op._attrs["is_constant"]
-            convert = self._to_device if constant and self._for_clusters(op) else None
+            convert = self._to_device(op) if constant and self._for_clusters(op) else None
             return frames.ENTER, (child, inputs[0], slot, constant, convert)
         if kind in EXITS:
             return frames.EXIT, (inputs[0], self._slot(self._output_table(op), op._outputs[0]))
@@ -210,8 +213,9 @@ class Layout:
             return frames.TRIGGER, None
         first = self._slot(table, op._outputs[0]) if op._outputs else 0
         action = self._instruction(op, inputs, first) if kind != "LoopCond" else _move(inputs[0], first)
-        if op._record.kernel.kind is Kind.ASYNC:
-            return frames.ASYNC, action
+        asynchronous = _ASYNCHRONOUS.get(op._record.kernel.kind)
+        if asynchronous is not None:
+            return asynchronous, action
         return (frames.RUN, action) if action is not None else (frames.PASS, None)
 
     def _for_clusters(self, enter: Operation) -> bool:
@@ -271,7 +275,7 @@ class Layout:
                 rows = [(self._home[u], self._number[u]) for u in users]
                 if _is_small(tensor) or not rows or (table is self.root and slot in kept):
                     continue
-                if op.type in ENTERS or any(t is not table or t.kinds[n] != frames.RUN for t, n in rows):
+                if op.type in ENTERS or any(t is not table or t.kinds[n] not in _FREEING for t, n in rows):
                     continue
                 counter = -1
                 if len(rows) > 1:
@@ -280,7 +284,7 @@ class Layout:
                 for row in rows:
                     frees.setdefault(row, []).append((slot, counter))
         for (table, n), slots in frees.items():
-            table.data[n] = _freeing(table.data[n], tuple(slots))
+            table.data[n] = _FREEING[table.kinds[n]](table.data[n], tuple(slots))
 
 
 def _freeing(action: Action, slots: tuple[tuple[int, int], ...]) -> Action:
@@ -288,14 +292,33 @@ def _freeing(action: Action, slots: tuple[tuple[int, int], ...]) -> Action:
 
     def run(values: list[Any], step: Any) -> None:
         action(values, step)
-        for slot, counter in slots:
-            if counter >= 0:
-                values[counter] -= 1
-                if values[counter]:
-                    continue
-            values[slot] = None
+        _release(values, slots)
 
     return run
+
+
+def _freeing_send(send: Any, slots: tuple[tuple[int, int], ...]) -> Any:
+    """The same for a Send."""
+
+    def run(iteration: Any, step: Any, dead: bool) -> None:
+        send(iteration, step, dead)
+        if not dead:
+            _release(iteration.values, slots)
+
+    return run
+
+
+def _release(values: list[Any], slots: tuple[tuple[int, int], ...]) -> None:
+    for slot, counter in slots:
+        if counter >= 0:
+            values[counter] -= 1
+            if values[counter]:
+                continue
+        values[slot] = None
+
+
+#: by the kind of a node: what wraps its action so that it frees its inputs
+_FREEING: dict[int, Callable[..., Any]] = {frames.RUN: _freeing, frames.SEND: _freeing_send}
 
 
 def _move(source: int, target: int) -> Action:

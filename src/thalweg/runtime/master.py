@@ -9,9 +9,12 @@ from typing import Any
 from thalweg.base import errors
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation, Tensor
-from thalweg.plan.pipeline import PlanOptions, make_plan
-from thalweg.runtime.dynamic import AnyProgram, make_program
+from thalweg.kernel.body import StateKey
+from thalweg.plan.pipeline import Plan, PlanOptions, make_plan
+from thalweg.plan.placement.homes import find_homes
 from thalweg.runtime.executor import Program
+from thalweg.runtime.metadata import placement
+from thalweg.runtime.partitions import AnyProgram, make_program
 from thalweg.runtime.step import Step
 from thalweg.runtime.worker import Worker
 
@@ -28,6 +31,13 @@ class Master:
         self._mutations = graph._mutations
         self._steps: set[Step] = set()
         self._closed = False
+        #: where nodes are, as log_device_placement has told
+        self._printed: dict[str, str] = {}
+        #: where variables, queues ... are, by full name of the device; guarded by _placing
+        self._homes: dict[StateKey, str] = {}
+        self._placing = threading.Lock()
+        #: how many nodes the graph had when homes were last looked for
+        self._placed = 0
 
     def prepare(
         self, feeds: Sequence[Tensor], fetches: Sequence[Tensor], targets: Sequence[Operation]
@@ -41,7 +51,9 @@ class Master:
                 self._mutations = mutations
             program = self._programs.get(key)
         if program is None:
-            plan = make_plan(self.graph, feeds, fetches, targets, self.options, [self.worker.device_name])
+            plan = self._plan(feeds, fetches, targets)
+            if self.options.log_placement:
+                self._print_placement(plan, feeds)
             program = make_program(plan, len(feeds), len(fetches), self.worker)
             with self._lock:
                 if self._mutations == mutations and not self._closed:  # else it may be of an older graph
@@ -56,9 +68,34 @@ class Master:
         done: Collection[Operation],
     ) -> AnyProgram:
         """The program of one part of a step, whose nodes in `done` have run. Not kept."""
-        devices = [self.worker.device_name]
-        plan = make_plan(self.graph, feeds, fetches, targets, self.options, devices, done)
+        plan = self._plan(feeds, fetches, targets, done)
         return make_program(plan, len(feeds), len(fetches), self.worker)
+
+    def _plan(
+        self,
+        feeds: Sequence[Tensor],
+        fetches: Sequence[Tensor],
+        targets: Sequence[Operation],
+        done: Collection[Operation] = (),
+    ) -> Plan:
+        """The plan of a signature. With several devices one at a time: each learns where state is."""
+        devices = self.worker.device_names
+        if len(devices) == 1:
+            return make_plan(self.graph, feeds, fetches, targets, self.options, devices, done)
+        cluster, homes, soft = self.worker.cluster, self._homes, self.options.soft_placement
+        with self._placing:
+            self._placed = find_homes(self.graph, cluster, homes, soft, since=self._placed)
+            incarnations = {name: d.incarnation for name, d in self.worker.devices.items()}
+            return make_plan(
+                self.graph, feeds, fetches, targets, self.options, cluster, done, incarnations, homes
+            )
+
+    def _print_placement(self, plan: Plan, feeds: Sequence[Tensor]) -> None:
+        """Prints where the caller's nodes go, each once, in TensorFlow's form."""
+        for name, kind, device in placement(plan, feeds):
+            if self._printed.get(name) != device and name in self.graph._by_name:
+                self._printed[name] = device
+                print(f"{name}: ({kind}): {device}")
 
     def run(self, program: AnyProgram, feeds: Sequence[Any], step: Step) -> list[Any]:
         """Runs one step of a program. RuntimeError after close."""

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from thalweg.base import shape as shapes
+from thalweg.graph import registry
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.kernel.body import Body
 from thalweg.runtime.arrays import Array, memory_of
@@ -97,6 +98,8 @@ def picks_of(body: Body, device: jax.Device) -> Picks | None:
 
         kind = op.type
         output = op._outputs[0] if op._outputs else None
+        if registry.is_variant(op):
+            return None
         if kind in ("Identity", "ReadVariableOp"):
             found = slot(0, "input" if kind == "Identity" else "resource")
             if found is None or output is None:

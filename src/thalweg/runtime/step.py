@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 class Step:
     """One run of a plan: its deadline (timeout_ms from now, 0 for none) and its cancellation. Thread-safe."""
 
-    __slots__ = ("_callbacks", "_cancelled", "_lock", "deadline", "stats")
+    __slots__ = ("_callbacks", "_cancelled", "_lock", "deadline", "parts", "rendezvous", "stats")
 
     def __init__(self, timeout_ms: int = 0) -> None:
         self.deadline = time.monotonic() + timeout_ms / 1000.0 if timeout_ms > 0 else None
         #: a StepRecorder, where the step is traced
         self.stats: Any = None
+        #: of a step in several partitions: where they meet, and the run of all of them (runtime.partitions)
+        self.rendezvous: Any = None
+        self.parts: Any = None
         self._cancelled: OpError | None = None
         self._callbacks: list[Callable[[], Any]] = []
         self._lock = threading.Lock()

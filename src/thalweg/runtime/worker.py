@@ -1,51 +1,79 @@
-"""A worker: a device, the resources that live there, and who may touch them."""
+"""A worker: devices, the resources that live there, and who may touch them."""
 
 from __future__ import annotations
 
+import functools
 import weakref
 from typing import Any
 
 import jax
 import numpy as np
 
+from thalweg.base import errors
 from thalweg.graph.operation import Operation
+from thalweg.plan.placement.cluster import ClusterDescription
 from thalweg.runtime.access import AccessManager
-from thalweg.runtime.arrays import devices, to_device
+from thalweg.runtime.arrays import to_device
+from thalweg.runtime.device import Device, DeviceConfig, describe, make_devices
 from thalweg.runtime.resources import ResourceManager
 from thalweg.runtime.stateful import found, resource_of
+from thalweg.runtime.threads import Threads
 
 
 class Worker:
-    """What steps of one session (or server) share on one machine. Opens its device when first used."""
+    """What steps of one session (or server) share on one machine.
 
-    def __init__(self, name: str = "/job:localhost/replica:0/task:0") -> None:
+    No CPU device is opened before its first use.
+    """
+
+    def __init__(
+        self, name: str = "/job:localhost/replica:0/task:0", devices: DeviceConfig | None = None
+    ) -> None:
         self.name = name
         self.resources = ResourceManager()
         self.access = AccessManager()
-        self._device: Any = None
-        self._constants: weakref.WeakValueDictionary[int, jax.Array] = weakref.WeakValueDictionary()
+        #: for steps of several partitions
+        self.threads = Threads()
+        #: by full name, the default one first
+        self.devices = make_devices(name, devices or DeviceConfig())
+        self._constants: weakref.WeakValueDictionary[tuple[int, Device], jax.Array] = (
+            weakref.WeakValueDictionary()
+        )
 
     @property
-    def device(self) -> Any:
-        """The device that runs clusters."""
-        if self._device is None:
-            self._device = devices("cpu")[0]
-        return self._device
+    def device_names(self) -> list[str]:
+        """The full names of the devices, the default one first."""
+        return list(self.devices)
 
-    @property
-    def device_name(self) -> str:
-        """The full name of the device."""
-        return f"{self.name}/device:CPU:0"
+    @functools.cached_property
+    def cluster(self) -> ClusterDescription:
+        """The devices as the placer sees them."""
+        return describe(self.devices.values())
 
-    def constant(self, array: np.ndarray) -> jax.Array:
-        """A constant of a plan on the device: one copy for all programs, while one of them holds it.
+    def device_of(self, op: Operation) -> Device:
+        """The device that a node of a plan was placed on."""
+        device = self.devices.get(op._device)
+        if device is None:
+            raise errors.InternalError(
+                None, op, f"'{op._name}' is placed on '{op._device}', but here are {', '.join(self.devices)}"
+            )
+        return device
+
+    def constant(self, array: np.ndarray, device: Device) -> jax.Array:
+        """A constant of a plan on a device: one copy for all programs, while one of them holds it.
 
         The caller keeps `array` as long as the result: what is known of it goes by its identity.
         """
-        known = self._constants.get(id(array))
+        key = (id(array), device)
+        known = self._constants.get(key)
         if known is None:
-            known = self._constants[id(array)] = to_device(array, self.device)
+            known = self._constants[key] = to_device(array, device.jax_device)
         return known
+
+    def close(self) -> None:
+        """Forgets all resources, and ends the threads."""
+        self.resources.clear()
+        self.threads.close()
 
     def resource(self, handle: Any) -> Any:
         """The queue, barrier, accumulator or mutex behind a handle."""

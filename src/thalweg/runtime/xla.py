@@ -88,7 +88,7 @@ class Executable:
     """
 
     __slots__ = (
-        "_execute", "_handlers", "_loaded", "_params",
+        "__dict__", "_execute", "_handlers", "_loaded", "_params",
         "device", "donate", "in_specs", "out_specs",
     )  # fmt: skip
 
@@ -136,6 +136,14 @@ class Executable:
         """Whether arguments have the shapes and dtypes that this takes."""
         specs = [(a.shape, a.dtype) for a in args]
         return specs == [(spec.shape, spec.dtype) for spec in self.in_specs]
+
+    @functools.cached_property
+    def temporary_bytes(self) -> int:
+        """Bytes that a call needs while it runs, beyond arguments and results. 80 us when first asked for."""
+        try:
+            return int(self._loaded.get_compiled_memory_stats().temp_size_in_bytes)
+        except jax.errors.JaxRuntimeError:  # a platform that doesn't tell
+            return 0
 
     def serialize(self) -> bytes:
         """The compiler's own bytes, for a client of the same version and machine."""

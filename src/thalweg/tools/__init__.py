@@ -1,0 +1,1 @@
+"""What looks at graphs, plans and steps from outside, and shows them."""
