@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: demo test lint types layers unit bench clean
+.PHONY: demo test lint types layers unit bench protos clean
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/digits.py
@@ -26,6 +26,15 @@ unit: $(INSTALLED)
 bench: $(INSTALLED) .venv-tensorflow/installed
 	$(BIN)/python -m benchmarks --tensorflow .venv-tensorflow/bin/python
 
+# An old grpcio-tools: what it writes runs with every protobuf that pyproject.toml allows.
+protos: .venv-protos/installed
+	.venv-protos/bin/python src/thalweg/formats/protos/generate.py
+
+.venv-protos/installed:
+	$(PYTHON) -m venv .venv-protos
+	.venv-protos/bin/python -m pip install --quiet 'grpcio-tools==1.74.*' numpy tensorboard
+	touch $@
+
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
@@ -37,4 +46,4 @@ $(INSTALLED): pyproject.toml
 	touch $@
 
 clean:
-	rm -rf .venv .venv-tensorflow .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf .venv .venv-protos .venv-tensorflow .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

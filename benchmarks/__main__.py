@@ -37,6 +37,8 @@ PROGRAMS = (
     "lstm_train",
     "transformer_infer",
     "two_devices",
+    "checkpoint",
+    "records",
 )
 BY_HAND = ("session_overhead", "mlp_train", "lstm_train", "two_devices")
 # of thalweg alone, once each, with a table of their own; not among what runs unless --only asks for it
@@ -54,6 +56,8 @@ TARGETS = (
     ("mlp_train", "adam_steps_per_s", "jax", 1.15),
     ("cnn_train", "steps_per_s", "tensorflow", 1.5),
     ("graph_build", "resnet50_build_s", "tensorflow", 0.6),
+    ("import_graph", "chain10k_import_s", "tensorflow", 1.5),
+    ("import_graph", "layers10k_import_s", "tensorflow", 1.5),
     ("cold_start", "import_s", "tensorflow", 0.4),
     ("cold_start", "to_first_step_s", "tensorflow", 0.8),
     ("first_steps", "mlp_sgd_cold_s", "tensorflow", 4.0),
@@ -85,6 +89,12 @@ TARGETS = (
     ("two_devices", "there2_us", "tensorflow", 1.0),
     ("two_devices", "transfer_16MB_ms", "jax", 1.25),
     ("two_devices", "read_16MB_ms", "jax", 1.25),
+    ("checkpoint", "save_mb_per_s", "tensorflow", 1.25),
+    ("checkpoint", "restore_mb_per_s", "tensorflow", 1.25),
+    ("records", "iterator_records_per_s", "tensorflow", 2.0),
+    ("records", "read_up_to_records_per_s", "tensorflow", 2.0),
+    ("records", "parse_batch_us", "tensorflow", 2.0),
+    ("records", "parse_mixed_us", "tensorflow", 2.0),
 )
 
 

@@ -12,8 +12,11 @@ from tensorboard.compat.proto.config_pb2 import (
     RunMetadata,
     RunOptions,
 )
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.compat.proto.graph_pb2 import GraphDef
+from tensorboard.compat.proto.meta_graph_pb2 import MetaGraphDef, TensorInfo
 from tensorboard.compat.proto.node_def_pb2 import NodeDef
+from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
 
 import thalweg.ops
 from thalweg import (
@@ -26,7 +29,10 @@ from thalweg import (
     errors,
     flags,
     gfile,
+    graph_util,
+    image,
     initializers,
+    io,
     linalg,
     logging,
     losses,
@@ -35,10 +41,13 @@ from thalweg import (
     nest,
     nn,
     placement,
+    python_io,
     queue,
     random,
     raw_ops,
+    saved_model,
     sparse,
+    summary,
     test,
     train,
     version,
@@ -187,6 +196,17 @@ from thalweg.library.data_flow import (
     SparseConditionalAccumulator,
 )
 from thalweg.library.debug_ops import Print, add_check_numerics_ops, check_numerics, verify_tensor_all_finite
+from thalweg.library.decoding_ops import (
+    decode_base64,
+    decode_compressed,
+    decode_csv,
+    decode_json_example,
+    decode_raw,
+    encode_base64,
+    parse_tensor,
+    serialize_tensor,
+    string_to_number,
+)
 from thalweg.library.einsum_ops import einsum
 from thalweg.library.elementwise_ops import (
     acos,
@@ -236,6 +256,13 @@ from thalweg.library.elementwise_ops import (
     truncatemod,
     zeta,
 )
+from thalweg.library.example_features import (
+    FixedLenFeature,
+    FixedLenSequenceFeature,
+    SparseFeature,
+    VarLenFeature,
+)
+from thalweg.library.file_ops import matching_files, read_file, write_file
 from thalweg.library.fill_ops import (
     diag,
     diag_part,
@@ -380,6 +407,7 @@ from thalweg.library.math_ops import (
 )
 from thalweg.library.matrix_ops import matmul, sparse_matmul, tensordot, trace
 from thalweg.library.missing import missing
+from thalweg.library.parsing_ops import parse_example, parse_single_example, parse_single_sequence_example
 from thalweg.library.partitioners import (
     fixed_size_partitioner,
     min_max_variable_partitioner,
@@ -397,6 +425,14 @@ from thalweg.library.random_ops import (
     truncated_normal,
 )
 from thalweg.library.random_seed import get_seed, set_random_seed
+from thalweg.library.readers import (
+    FixedLengthRecordReader,
+    IdentityReader,
+    ReaderBase,
+    TextLineReader,
+    TFRecordReader,
+    WholeFileReader,
+)
 from thalweg.library.reduction_ops import (
     arg_max,
     arg_min,
@@ -414,6 +450,7 @@ from thalweg.library.reduction_ops import (
     reduce_prod,
     reduce_sum,
 )
+from thalweg.library.resources import initialize_all_tables, tables_initializer
 from thalweg.library.scope_store import AUTO_REUSE, VariableScope, get_variable_scope
 from thalweg.library.script_ops import numpy_function, py_func
 from thalweg.library.segment_ops import (
@@ -520,14 +557,21 @@ __all__ = [
     "DType",
     "DeviceSpec",
     "Dimension",
+    "Event",
     "FIFOQueue",
+    "FixedLenFeature",
+    "FixedLenSequenceFeature",
+    "FixedLengthRecordReader",
     "GPUOptions",
     "Graph",
     "GraphDef",
     "GraphKeys",
     "GraphOptions",
+    "HistogramProto",
+    "IdentityReader",
     "IndexedSlices",
     "InteractiveSession",
+    "MetaGraphDef",
     "NameAttrList",
     "NoGradient",
     "NodeDef",
@@ -540,21 +584,31 @@ __all__ = [
     "PriorityQueue",
     "QueueBase",
     "RandomShuffleQueue",
+    "ReaderBase",
     "RegisterGradient",
     "RunMetadata",
     "RunOptions",
     "Session",
+    "SessionLog",
     "SparseConditionalAccumulator",
+    "SparseFeature",
     "SparseTensor",
     "SparseTensorValue",
+    "Summary",
+    "SummaryMetadata",
+    "TFRecordReader",
     "Tensor",
     "TensorArray",
+    "TensorInfo",
     "TensorShape",
+    "TextLineReader",
     "UnconnectedGradients",
+    "VarLenFeature",
     "Variable",
     "VariableAggregation",
     "VariableScope",
     "VariableSynchronization",
+    "WholeFileReader",
     "abs",
     "accumulate_n",
     "acos",
@@ -650,6 +704,11 @@ __all__ = [
     "cumsum",
     "custom_gradient",
     "debugging",
+    "decode_base64",
+    "decode_compressed",
+    "decode_csv",
+    "decode_json_example",
+    "decode_raw",
     "depth_to_space",
     "device",
     "diag",
@@ -674,6 +733,7 @@ __all__ = [
     "enable_eager_execution",
     "enable_resource_variables",
     "enable_v2_behavior",
+    "encode_base64",
     "ensure_shape",
     "equal",
     "erf",
@@ -715,6 +775,7 @@ __all__ = [
     "glorot_normal_initializer",
     "glorot_uniform_initializer",
     "gradients",
+    "graph_util",
     "greater",
     "greater_equal",
     "group",
@@ -728,8 +789,10 @@ __all__ = [
     "igamma",
     "igammac",
     "imag",
+    "image",
     "import_graph_def",
     "init_scope",
+    "initialize_all_tables",
     "initialize_all_variables",
     "initialize_local_variables",
     "initialize_variables",
@@ -739,6 +802,7 @@ __all__ = [
     "int32",
     "int64",
     "invert_permutation",
+    "io",
     "is_finite",
     "is_inf",
     "is_nan",
@@ -769,6 +833,7 @@ __all__ = [
     "make_tensor_proto",
     "manip",
     "map_fn",
+    "matching_files",
     "math",
     "matmul",
     "matrix_band_part",
@@ -809,12 +874,17 @@ __all__ = [
     "orthogonal_initializer",
     "pad",
     "parallel_stack",
+    "parse_example",
+    "parse_single_example",
+    "parse_single_sequence_example",
+    "parse_tensor",
     "placeholder",
     "placeholder_with_default",
     "placement",
     "polygamma",
     "pow",
     "py_func",
+    "python_io",
     "qint8",
     "qint16",
     "qint32",
@@ -834,6 +904,7 @@ __all__ = [
     "range",
     "rank",
     "raw_ops",
+    "read_file",
     "real",
     "realdiv",
     "reciprocal",
@@ -861,6 +932,7 @@ __all__ = [
     "round",
     "rsqrt",
     "saturate_cast",
+    "saved_model",
     "scalar_mul",
     "scan",
     "scatter_add",
@@ -881,6 +953,7 @@ __all__ = [
     "segment_prod",
     "segment_sum",
     "sequence_mask",
+    "serialize_tensor",
     "set_random_seed",
     "setdiff1d",
     "shape",
@@ -919,8 +992,11 @@ __all__ = [
     "stop_gradient",
     "strided_slice",
     "string",
+    "string_to_number",
     "subtract",
+    "summary",
     "switch_case",
+    "tables_initializer",
     "tan",
     "tanh",
     "tensor_scatter_add",
@@ -976,6 +1052,7 @@ __all__ = [
     "where",
     "where_v2",
     "while_loop",
+    "write_file",
     "zeros",
     "zeros_initializer",
     "zeros_like",

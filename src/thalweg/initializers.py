@@ -14,6 +14,7 @@ from thalweg.library.initializers import uniform_unit_scaling_initializer as uni
 from thalweg.library.initializers import variance_scaling_initializer as variance_scaling
 from thalweg.library.initializers import zeros_initializer as zeros
 from thalweg.library.missing import missing
+from thalweg.library.resources import tables_initializer
 from thalweg.library.variables import global_variables_initializer as global_variables
 from thalweg.library.variables import local_variables_initializer as local_variables
 from thalweg.library.variables import variables_initializer as variables
@@ -35,6 +36,7 @@ __all__ = [
     "orthogonal",
     "random_normal",
     "random_uniform",
+    "tables_initializer",
     "truncated_normal",
     "uniform_unit_scaling",
     "variables",

@@ -34,6 +34,11 @@ def item(kind: str, raw: Any) -> Any:
         return dtypes.as_dtype(raw).name
     if kind == "s":
         return raw.decode()
+    if kind == "tensor":
+        from tensorflow.python.framework import tensor_util
+
+        array = tensor_util.MakeNdarray(raw)
+        return {"dtype": array.dtype.name, "value": array.tolist()}
     if kind == "shape":
         return {"unknown_rank": True} if raw.unknown_rank else {"dim": [d.size for d in raw.dim]}
     return raw

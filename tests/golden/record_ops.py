@@ -116,8 +116,9 @@ def as_dtypes(tf: Any, value: Any) -> Any:
 
 
 def first_op(tf: Any, result: Any) -> Any:
-    while isinstance(result, (list, tuple)):
-        result = result[0]
+    """The operation that made the outputs; the first of them may be empty lists."""
+    if isinstance(result, (list, tuple)):
+        return next((op for r in result if (op := first_op(tf, r)) is not None), None)
     return result if isinstance(result, tf.Operation) else result.op
 
 

@@ -57,6 +57,8 @@ def names(graph: tf.Graph) -> list[str]:
         (A + node("b", "Neg", "a a"), r"'b' \(Neg\) expects 1 inputs, has 2"),
         (A + node("b", "Add", "a c") + node("c", "Neg", "b"), "cycle through 'c' and 'b'"),
         (node("b", "Neg", "b"), "cycle through 'b' and 'b'"),
+        (A + node("b", "Pack", "a", FLOAT + 'attr{key:"N" value{i:4611686018427387904}}'), "expects 4611686018427387904 tensors"),
+        (A + node("b", "Unpack", "a", FLOAT + 'attr{key:"num" value{i:4611686018427387904}}'), "are too many"),
         (node("b", "Pack", "", FLOAT + 'attr{key:"N" value{i:0}}'), "'b'.*'N'.*less than minimum 1"),
         (A + node("b", "MaxPool", "a", POOL + 'attr{key:"strides" value{i:1}}'), "'strides' of type .* holds a 'i'"),
         (A + node("b", "MaxPool", "a", POOL + 'attr{key:"strides" value{list{f:1}}}'), "holds a list of 'f'"),
@@ -192,3 +194,111 @@ def test_there_and_back(graph: tf.Graph) -> None:
         assert other.as_graph_def() == message
         with tf.Session() as sess:
             assert sess.run("z:0", {"x:0": [[1.0, 1.0, 1.0]]}).tolist() == [6.0]
+
+
+def test_shapes_that_the_producer_wrote_down(graph: tf.Graph) -> None:
+    shape = 'attr{key:"_output_shapes" value{list{shape{dim{size:2} dim{size:-1}}}}}'
+    text = f'node{{name:"a" op:"Placeholder" attr{{key:"dtype" value{{type:DT_FLOAT}}}} {shape}}} '
+    tf.import_graph_def(graph_def(text), name="")
+    a = graph.get_tensor_by_name("a:0")
+    assert a.shape.as_list() == [2, None]
+    with pytest.raises(ValueError, match="no attr named '_output_shapes'"):
+        a.op.get_attr("_output_shapes")
+    known = 'attr{key:"shape" value{shape{dim{size:3}}}}'
+    with pytest.raises(ValueError, match="'q/a' has an _output_shapes attribute inconsistent with the GraphDef"):
+        tf.import_graph_def(graph_def(text.replace("attr{", known + " attr{", 1)), name="q")
+    with pytest.raises(ValueError, match=r"has 1 outputs but .* shapes for 2 outputs"):
+        tf.import_graph_def(graph_def(text.replace("list{", "list{shape{}")), name="q")
+
+
+def test_versions(graph: tf.Graph) -> None:
+    message = graph_def(A)
+    message.versions.producer, message.versions.min_consumer = 27, 12
+    tf.import_graph_def(message)
+    assert (graph.graph_def_versions.producer, graph.graph_def_versions.min_consumer) == (27, 12)
+    message.versions.min_consumer = 1_000_000
+    with pytest.raises(ValueError, match="GraphDef min consumer version 1000000 above current version"):
+        tf.import_graph_def(message)
+    message.versions.min_consumer = 0
+    message.versions.bad_consumers.append(tf.version.GRAPH_DEF_VERSION)
+    with pytest.raises(ValueError, match="disallows consumer version"):
+        tf.import_graph_def(message)
+
+
+def test_colocation_follows_new_names(graph: tf.Graph) -> None:
+    tf.no_op(name="a")
+    text = node("a", "NoOp", "", "") + node("b", "NoOp", "", 'attr{key:"_class" value{list{s:"loc:@a"}}}')
+    (b,) = tf.import_graph_def(graph_def(text), name="", return_elements=["b"])
+    assert b.colocation_groups() == [b"loc:@a_1"]
+
+
+def test_inputs_that_only_the_map_gives(graph: tf.Graph) -> None:
+    """What a part of a graph takes from the rest; see export_scoped_meta_graph."""
+    x = tf.constant(2.0, name="x")
+    message = graph_def(node("b", "Neg", "outside ^before"))
+    (b,) = tf.import_graph_def(message, {"outside": x, "^before": x.op}, ["b"])
+    assert b.inputs[0] is x and b.control_inputs == [x.op]
+    with pytest.raises(ValueError, match="'b': Unknown input node 'outside'"):
+        tf.import_graph_def(message, {"^before": x.op})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tensor", "says"),
+    [
+        ("DT_INT32", "dtype:DT_FLOAT float_val:1", "its value is not of type int32"),
+        ("DT_FLOAT", "dtype:DT_FLOAT float_val:1 tensor_shape{dim{size:1000000000000}}", "stands for 4000000000000 bytes"),
+        ("DT_FLOAT", "dtype:DT_FLOAT tensor_shape{dim{size:-2}}", "no full shape"),
+        ("DT_FLOAT", 'dtype:DT_FLOAT tensor_content:"abc" tensor_shape{dim{size:3}}', "needs 12 bytes of content, has 3"),
+    ],
+)  # fmt: skip
+def test_constants_that_are_none(graph: tf.Graph, dtype: str, tensor: str, says: str) -> None:
+    attrs = f'attr{{key:"dtype" value{{type:{dtype}}}}} attr{{key:"value" value{{tensor{{{tensor}}}}}}}'
+    with pytest.raises(ValueError, match=f"'c'.*{says}"):
+        tf.import_graph_def(graph_def(node("c", "Const", "", attrs)))
+
+
+def test_a_large_constant_of_one_value_takes_no_memory(graph: tf.Graph) -> None:
+    tensor = "dtype:DT_FLOAT float_val:3 tensor_shape{dim{size:300000000}}"
+    attrs = f'attr{{key:"dtype" value{{type:DT_FLOAT}}}} attr{{key:"value" value{{tensor{{{tensor}}}}}}}'
+    (c,) = tf.import_graph_def(graph_def(node("c", "Const", "", attrs)), return_elements=["c"])
+    value = c._attrs["value"]
+    assert value.shape == (300000000,) and value.strides == (0,) and value[7] == 3
+
+
+def test_back_edges(graph: tf.Graph) -> None:
+    """Only a Merge may take what a NextIteration gives; which of its inputs that is doesn't matter."""
+    enter = node("e", "Enter", "a", FLOAT + 'attr{key:"frame_name" value{s:"f"}}')
+    for inputs, types in (("e n", ["Enter", "NextIteration"]), ("n e", ["NextIteration", "Enter"])):
+        merge = node("m", "Merge", inputs, FLOAT + 'attr{key:"N" value{i:2}}')
+        (m,) = tf.import_graph_def(graph_def(A + enter + merge + node("n", "NextIteration", "m")), None, ["m"])
+        assert [t.op.type for t in m.inputs] == types
+    with pytest.raises(ValueError, match="cycle through"):
+        tf.import_graph_def(graph_def(node("n", "NextIteration", "b") + node("b", "Neg", "n")))
+    two = node("m", "Merge", "n n", FLOAT + 'attr{key:"N" value{i:2}}') + node("n", "NextIteration", "m")
+    with pytest.raises(ValueError, match=r"'m' \(Merge\) takes next iterations only"):
+        tf.import_graph_def(graph_def(two))
+
+
+@pytest.mark.parametrize("op", ["Reshape", "Slice", "Pad", "Transpose", "ReverseV1"])
+def test_ranks_that_no_tensor_has(graph: tf.Graph, op: str) -> None:
+    """A vector of a billion elements that stands for a shape takes no memory."""
+    x = tf.placeholder(tf.float32, name="x")
+    n = 1 << 30
+    long = tf.placeholder(tf.int32, [n])
+    ops = tf.raw_ops
+    result = {
+        "Reshape": lambda: ops.Reshape(tensor=x, shape=long),
+        "Slice": lambda: ops.Slice(input=x, begin=long, size=long),
+        "Pad": lambda: ops.Pad(input=x, paddings=tf.placeholder(tf.int32, [n, 2])),
+        "Transpose": lambda: ops.Transpose(x=x, perm=long),
+        "ReverseV1": lambda: ops.Reverse(tensor=x, dims=tf.placeholder(tf.bool, [n])),
+    }[op]()
+    assert result.shape.ndims is None
+
+
+def test_numbers_that_wrap_round(graph: tf.Graph) -> None:
+    tensor = "dtype:DT_UINT8 int_val:-1 int_val:258 tensor_shape{dim{size:2}}"
+    attrs = f'attr{{key:"dtype" value{{type:DT_UINT8}}}} attr{{key:"value" value{{tensor{{{tensor}}}}}}}'
+    (c,) = tf.import_graph_def(graph_def(node("c", "Const", "", attrs)), return_elements=["c:0"])
+    with tf.Session() as session:
+        assert session.run(c).tolist() == [255, 2]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import thalweg.autodiff.calls
 import thalweg.autodiff.gradients
 import thalweg.ops  # noqa: F401
 from thalweg.graph.opdef import REQUIRED, ArgDef, AttrDef
@@ -59,6 +60,8 @@ def plain_value(kind: str, value: Any) -> Any:
         return value.name
     if kind == "string":
         return value.decode()
+    if kind == "tensor":
+        return {"dtype": value.dtype.name, "value": value.tolist()}
     if kind == "shape":
         return {"unknown_rank": True} if value is None else {"dim": [-1 if d is None else d for d in value]}
     return value

@@ -330,10 +330,16 @@ def _gradient_of(op: Operation) -> Callable[..., Any] | None:
     """The gradient function of a node; None where the op is declared not to have one."""
     override = op._attrs.get("_gradient_op_type")
     name = override.decode() if override is not None else op.type
+    if name.startswith(("PartitionedCall-", "StatefulPartitionedCall-")):
+        name, override = op.type, None  # what TensorFlow 2 called it in the process that exported the graph
     try:
         function = registry.gradient_function(name)
     except LookupError:
-        raise LookupError(f"No gradient defined for operation '{op._name}' (op type: {op.type})") from None
+        called = op._record.gradient  # of a function that is called by its name: it isn't registered
+        if called is None or override is not None:
+            what = f"No gradient defined for operation '{op._name}' (op type: {op.type})"
+            raise LookupError(what) from None
+        function = called
     return None if isinstance(function, NotDifferentiable) else function
 
 

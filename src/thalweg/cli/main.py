@@ -1,4 +1,4 @@
-"""`thalweg run | place | devices | ops`: running TensorFlow 1.x scripts, placing graphs, what there is."""
+"""The `thalweg` command: scripts, placement, files, what this machine offers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import sys
 import click
 
 import thalweg
+from thalweg.cli.checkpoint import checkpoint
+from thalweg.cli.graph import graph
 from thalweg.cli.place import place
 from thalweg.cli.redirect import install
 from thalweg.graph.registry import all_records
@@ -50,7 +52,8 @@ def ops() -> None:
 
 
 main.add_command(place)
-
+main.add_command(checkpoint)
+main.add_command(graph)
 
 if __name__ == "__main__":
     main()

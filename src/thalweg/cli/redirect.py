@@ -34,10 +34,15 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "framework.tensor_util": ("thalweg.graph.tensor_proto", "thalweg.graph.shape_context", "thalweg"),
     "framework.sparse_tensor": ("thalweg.graph.composite",),
     "framework.random_seed": ("thalweg.library.random_seed", "thalweg"),
+    "framework.graph_io": ("thalweg.library.graph_io",),
+    "framework.graph_util": ("thalweg.graph_util",),
+    "framework.graph_util_impl": ("thalweg.graph_util",),
     "framework.importer": ("thalweg.graph.importer",),
+    "framework.meta_graph": ("thalweg.library.meta_graph", "thalweg.library.proto_functions"),
     "framework.device": ("thalweg.base.device_name",),
     "client.session": ("thalweg.client.session",),
     "client.device_lib": ("thalweg.client.device_lib",),
+    "client.timeline": ("thalweg.library.timeline",),
     "util.nest": ("thalweg.base.nest",),
     "util.compat": ("thalweg.library.compat",),
     "platform.gfile": ("thalweg.gfile",),
@@ -52,14 +57,47 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "ops.embedding_ops": ("thalweg.nn",),
     "training.device_setter": ("thalweg.library.device_setter",),
     "training.server_lib": ("thalweg.base.cluster_spec",),
+    "summary.summary": ("thalweg.summary",),
     "training.training": ("thalweg.train",),
+    "training.saver": (
+        "thalweg.library.saver",
+        "thalweg.library.saver_builder",
+        "thalweg.library.checkpoint_state",
+        "thalweg.library.meta_graph_import",
+    ),
+    "training.checkpoint_management": ("thalweg.library.checkpoint_state",),
+    "training.checkpoint_utils": ("thalweg.library.checkpoint_utils",),
+    "training.checkpoint_state_pb2": ("thalweg.formats.protos.checkpoint_pb2",),
+    "training.py_checkpoint_reader": ("thalweg.library.checkpoint_utils",),
+    "training.saving.saveable_object": ("thalweg.library.saveables",),
+    "training.saving.saveable_object_util": ("thalweg.library.saveables",),
+    "pywrap_tensorflow": ("thalweg.library.checkpoint_utils",),
+    "saved_model.saved_model": ("thalweg.saved_model",),
+    **{
+        f"saved_model.{name}": (f"thalweg.library.saved_model.{name.removesuffix('_impl')}",)
+        for name in (
+            "builder",
+            "builder_impl",
+            "constants",
+            "loader",
+            "loader_impl",
+            "main_op",
+            "main_op_impl",
+            "signature_constants",
+            "signature_def_utils",
+            "signature_def_utils_impl",
+            "simple_save",
+            "tag_constants",
+            "utils",
+            "utils_impl",
+        )
+    },
 }
 
 #: further modules of tensorflow.python whose names are found in thalweg's public and library modules
 _PLAIN = [
     "framework.common_shapes",
     "framework.function",
-    "framework.graph_util",
     "ops.array_ops",
     "ops.math_ops",
     "ops.check_ops",
@@ -84,6 +122,7 @@ _PLAIN = [
     "ops.variable_scope",
     "ops.variables",
     "ops.gen_array_ops",
+    "ops.gen_io_ops",
     "ops.gen_math_ops",
     "ops.gen_nn_ops",
     "ops.gen_state_ops",
@@ -100,6 +139,15 @@ _PLAIN = [
     "training.gradient_descent",
     "training.slot_creator",
     "training.training_util",
+    "training.basic_loops",
+    "training.basic_session_run_hooks",
+    "training.coordinator",
+    "training.monitored_session",
+    "training.queue_runner",
+    "training.queue_runner_impl",
+    "training.session_manager",
+    "training.session_run_hook",
+    "training.supervisor",
     "training.moving_averages",
     "training.learning_rate_decay",
     "util.deprecation",
@@ -115,6 +163,17 @@ _CAMEL_CASE = ("tensorflow.python.ops.init_ops", "tensorflow.python.framework.te
 
 #: messages that the tensorboard package brings compiled
 _PROTO = "tensorboard.compat.proto."
+
+#: messages that it doesn't bring
+_OWN_PROTOS = {
+    **dict.fromkeys(
+        ("control_flow_pb2", "queue_runner_pb2", "saved_model_pb2"), "thalweg.formats.protos.saved_model_pb2"
+    ),
+    **dict.fromkeys(
+        ("tensor_bundle_pb2", "tensor_slice_pb2", "saved_tensor_slice_pb2"),
+        "thalweg.formats.protos.checkpoint_pb2",
+    ),
+}
 
 
 class _Named(ModuleType):
@@ -225,11 +284,14 @@ class TensorFlowFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             "python.framework",
             "python.ops",
             "python.training",
+            "python.training.saving",
+            "python.summary",
             "python.client",
             "python.util",
             "python.platform",
             "python.eager",
             "python.ops.losses",
+            "python.saved_model",
             "core",
             "core.framework",
             "core.protobuf",
@@ -257,7 +319,7 @@ class TensorFlowFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def _proto(self, name: str) -> Sequence[Any] | None:
         try:
-            return [importlib.import_module(_PROTO + name)]
+            return [importlib.import_module(_OWN_PROTOS.get(name, _PROTO + name))]
         except ImportError:
             return None
 

@@ -202,6 +202,11 @@ class Graph:
         return _hooks["graph_def"](self, from_version, add_shapes)
 
     @property
+    def graph_def_versions(self) -> Any:
+        """The VersionDef of the graph: who wrote it, and who can read it."""
+        return _hooks["versions"](self)
+
+    @property
     def version(self) -> int:
         """Rises with every node added."""
         return self._next_id

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from tensorboard.compat.proto import attr_value_pb2, graph_pb2, node_def_pb2, op_def_pb2
+from tensorboard.compat.proto import attr_value_pb2, graph_pb2, node_def_pb2, op_def_pb2, versions_pb2
 
 from thalweg.base import dtypes
 from thalweg.base.dtypes import DType
@@ -14,7 +15,7 @@ from thalweg.graph import operation
 from thalweg.graph.graph import Graph
 from thalweg.graph.opdef import REQUIRED, OpDef
 from thalweg.graph.operation import Operation
-from thalweg.graph.tensor_proto import array_to_proto, proto_to_array
+from thalweg.graph.tensor_proto import MAX_BYTES, array_to_proto, proto_to_array
 
 
 def attr_to_proto(kind: str, value: Any) -> Any:
@@ -91,7 +92,8 @@ def _append(target: Any, kind: str, value: Any) -> None:
         raise TypeError(f"list attribute of type {kind!r} has no message form")
 
 
-def _shape_from_proto(proto: Any) -> Any:
+def shape_from_proto(proto: Any) -> Any:
+    """A TensorShapeProto as a static shape."""
     if proto.unknown_rank:
         return None
     return tuple(None if d.size < 0 else d.size for d in proto.dim)
@@ -115,7 +117,7 @@ def _from_field(field: str, value: Any) -> Any:
     if field == "type":
         return dtypes.as_dtype(value)
     if field == "shape":
-        return _shape_from_proto(value)
+        return shape_from_proto(value)
     if field == "tensor":
         array = proto_to_array(value)
         array.flags.writeable = False
@@ -135,10 +137,28 @@ def node_def(op: Operation) -> Any:
     return proto
 
 
+def check_size(nodes: Iterable[Operation]) -> None:
+    """ValueError where the values of constants alone are more than a message can hold."""
+    total = 0
+    for op in nodes:
+        for value in op._attrs.values():
+            if isinstance(value, np.ndarray):
+                total += value.nbytes
+        if total >= MAX_BYTES:
+            raise ValueError(
+                f"GraphDef cannot be larger than 2GB. The constants up to '{op._name}' hold {total} bytes: "
+                "feed large arrays, or keep them in variables"
+            )
+
+
 def graph_def(graph: Graph, from_version: int | None = None, add_shapes: bool = False) -> Any:
-    """A graph as a GraphDef. from_version: only nodes added after that version of the graph."""
+    """A graph as a GraphDef. from_version: only nodes added after that version of the graph.
+
+    ValueError for a graph of 2 GB or more.
+    """
+    check_size(graph._ops)
     message = graph_pb2.GraphDef()
-    message.versions.producer, message.versions.min_consumer = graph._graph_def_versions
+    message.versions.CopyFrom(versions(graph))
     for op in list(graph._ops):
         if from_version is not None and op._id < from_version:
             continue
@@ -150,6 +170,8 @@ def graph_def(graph: Graph, from_version: int | None = None, add_shapes: bool = 
         message.node.append(node)
     for function in graph._functions.values():
         message.library.function.append(function)
+    for name, gradient in graph._library_state.get("function_gradients", {}).items():
+        message.library.gradient.add(function_name=name, gradient_func=gradient)
     return message
 
 
@@ -197,7 +219,14 @@ def public_attr(op: Operation, name: str) -> Any:
     return value
 
 
+def versions(graph: Graph) -> Any:
+    """A graph's VersionDef."""
+    producer, min_consumer = graph._graph_def_versions
+    return versions_pb2.VersionDef(producer=producer, min_consumer=min_consumer)
+
+
 operation._hooks["graph_def"] = graph_def
+operation._hooks["versions"] = versions
 operation._hooks["node_def"] = node_def
 operation._hooks["op_def"] = op_def_proto
 operation._hooks["get_attr"] = public_attr

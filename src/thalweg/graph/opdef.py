@@ -17,6 +17,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from thalweg.base import dtypes
 from thalweg.base.dtypes import DType
 
@@ -238,6 +240,9 @@ def _parse_default(kind: str, text: str) -> Any:
     if kind == "list(type)":
         return tuple(dtypes.from_def_name(t) for t in text.strip("[]").split(",") if t.strip())
     value = ast.literal_eval(text)
+    if kind == "tensor":
+        ((element_type, elements),) = value.items()  # {"uint8": [255, 0]}
+        return np.array(elements, element_type)
     if kind == "string":
         return value.encode()
     if kind == "list(string)":

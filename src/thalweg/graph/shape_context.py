@@ -15,6 +15,9 @@ from thalweg.graph.operation import _UNKNOWN, Operation, Tensor
 #: values of more elements than this are not folded for shape inference
 MAX_KNOWN_ELEMENTS = 4096
 
+#: of a tensor, as in TensorFlow
+MAX_RANK = 254
+
 
 class ShapeContext:
     """What a shape function sees of the node it serves.
@@ -70,6 +73,8 @@ class ShapeContext:
         """Input i's shape, which must have this rank; all unknown where nothing is known of it."""
         s = self.op._inputs[i]._shape
         if s is None:
+            if rank > MAX_RANK:
+                raise ValueError(f"Shape of input {i} would have rank {rank}: at most {MAX_RANK} is possible")
             return (None,) * rank
         if len(s) != rank:
             raise ValueError(
@@ -209,7 +214,7 @@ def constant_value_as_shape(tensor: Tensor) -> Shape:
     if known is not None:
         return known
     static = tensor._shape
-    if static is not None and len(static) == 1 and static[0] is not None:
+    if static is not None and len(static) == 1 and static[0] is not None and static[0] <= MAX_RANK:
         return (None,) * static[0]
     return None
 

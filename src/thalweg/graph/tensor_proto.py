@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,12 @@ from tensorboard.compat.proto import tensor_pb2
 from thalweg.base import dtypes
 from thalweg.base.tensor_shape import TensorShape
 from thalweg.graph.convert import to_array
+
+#: what a protocol buffer can hold
+MAX_BYTES = 1 << 31
+
+#: arrays of one value, of more elements than this, share its memory
+SHARED_ABOVE = 1 << 22
 
 #: the repeated field of TensorProto that holds values of each type, where they are not in tensor_content
 _FIELDS = {
@@ -71,8 +78,10 @@ def proto_to_array(proto: Any) -> np.ndarray:
     shape = tuple(d.size for d in proto.tensor_shape.dim)
     if any(d < 0 for d in shape) or proto.tensor_shape.unknown_rank:
         raise ValueError(f"TensorProto has no full shape: {shape}")
-    count = int(np.prod(shape, dtype=np.float64)) if shape else 1
+    count = math.prod(shape)
     numpy_type = np.dtype(dtype.as_numpy_dtype)
+    if count * numpy_type.itemsize >= MAX_BYTES and not proto.tensor_content:
+        raise ValueError(f"TensorProto of shape {list(shape)} stands for {count * numpy_type.itemsize} bytes")
     if proto.tensor_content:
         if len(proto.tensor_content) != count * numpy_type.itemsize:
             raise ValueError(
@@ -91,12 +100,16 @@ def proto_to_array(proto: Any) -> np.ndarray:
     elif name == "string":
         flat = np.empty(len(values), object)
         flat[:] = values
+    elif _FIELDS[name] == "int_val":
+        flat = np.array(values, np.int64).astype(numpy_type)  # wraps round, as TensorFlow
     else:
         flat = np.array(values, numpy_type)
     if flat.size > count:
         raise ValueError(f"TensorProto of shape {list(shape)} has {flat.size} values")
     if flat.size < count:
         fill = flat[-1] if flat.size else (b"" if name == "string" else 0)
+        if flat.size <= 1 and count > SHARED_ABOVE:
+            return np.broadcast_to(np.array(fill, numpy_type), shape)  # a few bytes may stand for gigabytes
         whole = np.full(count, fill, numpy_type)
         whole[: flat.size] = flat
         flat = whole

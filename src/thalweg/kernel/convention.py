@@ -10,6 +10,7 @@ Kinds, each the least power that serves:
 - ASYNC: as STATEFUL, and returns a concurrent.futures.Future.
 - CONTROL: decides which values live and in which iteration; the executor itself knows what it does.
 - SEND, RECV: bring a tensor to another device; the runtime knows how (runtime.sendrecv).
+- CALL: a function's call, or a branch or loop of functions: gone once a plan is made (plan.inline).
 - SOURCE (constants, variables, arguments, results), NOTHING (NoOp), CLUSTER: nodes that the runtime knows.
 
 Arrays come by position, one per input argument (a list for a list argument). Attributes come by keyword:
@@ -46,6 +47,7 @@ class Kind(enum.Enum):
     SOURCE = "source"
     NOTHING = "nothing"
     CLUSTER = "cluster"
+    CALL = "call"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -76,6 +78,9 @@ class Kernel:
     shape_only: bool = False
     #: nodes that run `host` rather than being compiled: what runs once and compiles slowly
     on_host: Callable[[Operation], bool] | None = None
+    #: where an input is a variable, fn gets it itself and not a copy of its value: context.lent(it) looks at
+    #: the value in place, while fn runs
+    lends: bool = False
     #: whether fn serves a node; None: always
     compiles: Callable[[Operation], bool] | None = None
     fn_attrs: tuple[str, ...] = ()
@@ -241,9 +246,12 @@ def host(fn: Callable[..., Any], *, foldable: bool = True) -> Kernel:
     return Kernel(Kind.HOST, fn, host=fn if foldable else None, fn_attrs=names, host_attrs=names)
 
 
-def stateful(fn: Callable[..., Any], *, reads: Sequence[str] = ()) -> Kernel:
-    """fn(context, *arrays, **attrs): the context is a runtime.step.KernelContext."""
-    return Kernel(Kind.STATEFUL, fn, reads=tuple(reads), fn_attrs=_keyword_names(fn))
+def stateful(fn: Callable[..., Any], *, reads: Sequence[str] = (), lends: bool = False) -> Kernel:
+    """fn(context, *arrays, **attrs): the context is a runtime.step.KernelContext.
+
+    lends: variables come as they are, to be looked at one after the other by context.lent, without copies.
+    """
+    return Kernel(Kind.STATEFUL, fn, reads=tuple(reads), lends=lends, fn_attrs=_keyword_names(fn))
 
 
 def asynchronous(fn: Callable[..., Any]) -> Kernel:
@@ -262,6 +270,11 @@ def control() -> Kernel:
 def source() -> Kernel:
     """A node that the runtime knows: a variable, a constant, an argument."""
     return Kernel(Kind.SOURCE, lambda: None)
+
+
+def call() -> Kernel:
+    """A node that calls functions: a plan has their bodies in its place."""
+    return Kernel(Kind.CALL, lambda: None)
 
 
 def nothing() -> Kernel:

@@ -13,13 +13,13 @@ from thalweg.graph.composite import SparseTensor
 from thalweg.graph.convert import convert_to_tensor
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.shape_context import constant_value
+from thalweg.library import summary_ops
 from thalweg.library.casting import cast
 from thalweg.library.cond_ops import cond
 from thalweg.library.elementwise_ops import maximum
 from thalweg.library.framework import convert_to_tensor_or_indexed_slices, name_scope
 from thalweg.library.gathering_ops import dynamic_partition
 from thalweg.library.grouping import no_op
-from thalweg.library.input_producers import scalar_summary
 from thalweg.library.queue_runner import QueueRunner, add_queue_runner
 from thalweg.library.queues import FIFOQueue, PaddingFIFOQueue, QueueBase, RandomShuffleQueue
 
@@ -334,13 +334,13 @@ def _enqueue_op(queue: QueueBase, tensors: list[Tensor], enqueue_many: bool, kee
 
 def _summary_of_fifo(queue: QueueBase, capacity: int) -> None:
     full = cast(queue.size(), dtypes.float32) * (1.0 / capacity)
-    scalar_summary(f"fraction_of_{capacity}_full", full)
+    summary_ops.scalar(f"fraction_of_{capacity}_full", full)
 
 
 def _summary_of_shuffling(queue: QueueBase, capacity: int, min_after_dequeue: int) -> None:
     rest = capacity - min_after_dequeue
     full = cast(maximum(0, queue.size() - min_after_dequeue), dtypes.float32) * (1.0 / rest)
-    scalar_summary(f"fraction_over_{min_after_dequeue}_of_{rest}_full", full)
+    summary_ops.scalar(f"fraction_over_{min_after_dequeue}_of_{rest}_full", full)
 
 
 def _dequeue(queue: QueueBase, batch_size: Any, allow_smaller: bool, name: str) -> Any:

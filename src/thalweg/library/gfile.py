@@ -1,54 +1,36 @@
-"""tf.gfile: files and folders of the local file system. Missing paths raise tf.errors.NotFoundError."""
+"""tf.gfile: files and folders. Local paths, and other schemes ("gs://...") through fsspec, an extra.
+
+Missing paths raise tf.errors.NotFoundError.
+"""
 
 from __future__ import annotations
 
-import glob
-import os
-import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from thalweg.base import errors
+from thalweg.formats import file_system
+from thalweg.formats.file_errors import file_errors
+from thalweg.formats.file_system import FileStatistics as FileStatistics
+from thalweg.formats.file_system import as_path
 
-
-@contextmanager
-def _errors(path: Any) -> Iterator[None]:
-    """Python's file errors as TensorFlow's."""
-    try:
-        yield
-    except FileNotFoundError as e:
-        raise errors.NotFoundError(None, None, f"{path}; No such file or directory") from e
-    except FileExistsError as e:
-        raise errors.AlreadyExistsError(None, None, f"{path}; File exists") from e
-    except PermissionError as e:
-        raise errors.PermissionDeniedError(None, None, f"{path}; Permission denied") from e
-    except (IsADirectoryError, NotADirectoryError) as e:
-        raise errors.FailedPreconditionError(None, None, f"{path}; {e.strerror}") from e
-    except OSError as e:
-        raise errors.FailedPreconditionError(None, None, f"{path}; {e.strerror}") from e
-
-
-def _local(path: Any) -> str:
-    text = os.fspath(path)
-    text = text.decode() if isinstance(text, bytes) else text
-    if text.startswith("file://"):
-        return text[7:]
-    if "://" in text:
-        raise errors.UnimplementedError(
-            None, None, f"File system scheme of '{text}' is not built: local files only"
-        )
-    return text
+_MODES = ("r", "w", "a", "r+", "w+", "a+")
 
 
 class GFile:
-    """A file, opened when first read or written. mode: "r", "w", "a", with "+" and "b"."""
+    """A file, opened when first read or written. mode: "r", "w", "a", with "+" and "b".
+
+    Text is UTF-8. Positions and sizes are in bytes in every mode.
+    """
 
     def __init__(self, name: Any, mode: str = "r") -> None:
-        if mode.replace("b", "").replace("+", "") not in ("r", "w", "a"):
-            raise errors.InvalidArgumentError(None, None, f"mode is not 'r' or 'w' or 'a': {mode}")
+        if mode.replace("b", "", 1) not in _MODES:
+            raise errors.InvalidArgumentError(
+                None, None, "mode is not 'r' or 'w' or 'a' or 'r+' or 'w+' or 'a+'"
+            )
         self._name = name
         self._mode = mode
+        self._is_text = "b" not in mode
         self._file: Any = None
 
     @property
@@ -63,60 +45,96 @@ class GFile:
 
     def _open(self) -> Any:
         if self._file is None:
-            with _errors(self._name):
-                text = None if "b" in self._mode else "utf-8"
-                self._file = open(_local(self._name), self._mode, encoding=text)  # noqa: SIM115 - closed by close()
+            mode = self._mode.replace("b", "")
+            self._file = file_system.open_file(self._name, mode[0] + "b" + mode[1:])
         return self._file
 
+    def _readable(self) -> Any:
+        if not ("r" in self._mode or "+" in self._mode):
+            raise errors.PermissionDeniedError(None, None, "File isn't open for reading")
+        return self._open()
+
+    def _writable(self) -> Any:
+        if self._mode.replace("b", "") == "r":
+            raise errors.PermissionDeniedError(None, None, "File isn't open for writing")
+        return self._open()
+
+    def _text(self, data: bytes) -> Any:
+        return data.decode() if self._is_text else data
+
     def read(self, n: int = -1) -> Any:
-        """Up to n characters (bytes in a binary mode); the rest where n is negative."""
-        return self._open().read(n)
+        """Up to n bytes (as text, in a text mode); the rest where n is negative."""
+        file = self._readable()
+        with file_errors(self._name):
+            return self._text(file.read(n))
 
     def readline(self) -> Any:
-        """The next line, with its line end; empty at the end of the file."""
-        return self._open().readline()
+        r"""The next line, with its "\n"; empty at the end of the file. In a text mode "\r\n" is "\n"."""
+        file = self._readable()
+        with file_errors(self._name):
+            line: bytes = file.readline()
+        if self._is_text and line.endswith(b"\r\n"):
+            line = line[:-2] + b"\n"
+        return self._text(line)
 
     def readlines(self) -> list[Any]:
         """The lines that are left."""
-        return list(self._open().readlines())
+        return list(self)
 
     def write(self, file_content: Any) -> None:
-        """Writes text (bytes in a binary mode; TensorFlow takes either in both)."""
-        if "b" in self._mode and isinstance(file_content, str):
-            file_content = file_content.encode()
-        elif "b" not in self._mode and isinstance(file_content, bytes):
-            file_content = file_content.decode()
-        self._open().write(file_content)
+        """Writes bytes, or text as UTF-8."""
+        file = self._writable()
+        data = file_content.encode() if isinstance(file_content, str) else bytes(file_content)
+        with file_errors(self._name):
+            file.write(data)
 
     def seek(self, offset: int | None = None, whence: int = 0, position: int | None = None) -> None:
         """Moves to a position."""
-        self._open().seek(position if offset is None else offset, whence)
+        if offset is None and position is None:
+            raise TypeError("seek(): offset argument required")
+        file = self._open()
+        with file_errors(self._name):
+            file.seek(position if offset is None else offset, whence)
 
     def tell(self) -> int:
         """The position."""
         return int(self._open().tell())
 
+    def seekable(self) -> bool:
+        """True."""
+        return True
+
     def size(self) -> int:
         """The file's size in bytes."""
-        with _errors(self._name):
-            return os.path.getsize(_local(self._name))
+        if self._file is not None:
+            self.flush()
+        return file_system.stat(self._name).length
 
     def flush(self) -> None:
         """Writes out what is buffered."""
         if self._file is not None:
-            self._file.flush()
+            with file_errors(self._name):
+                self._file.flush()
 
     def close(self) -> None:
-        """Closes the file."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        """Closes the file; one opened to write exists then."""
+        if self._file is None and self._mode.replace("b", "")[0] != "r":
+            self._open()
+        file, self._file = self._file, None
+        if file is not None:
+            with file_errors(self._name):
+                file.close()
 
     def __enter__(self) -> GFile:
         return self
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        file = getattr(self, "_file", None)
+        if file is not None:
+            file.close()
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -127,93 +145,90 @@ class GFile:
             raise StopIteration
         return line
 
+    next = __next__
+
 
 FastGFile = Open = GFile
 
 
 def Exists(filename: Any) -> bool:
     """Whether the path exists."""
-    return os.path.exists(_local(filename))
+    return file_system.exists(filename)
 
 
 def IsDirectory(dirname: Any) -> bool:
     """Whether the path is a folder."""
-    return os.path.isdir(_local(dirname))
+    return file_system.is_directory(dirname)
 
 
 def ListDirectory(dirname: Any) -> list[str]:
     """The names in a folder."""
-    with _errors(dirname):
-        return sorted(os.listdir(_local(dirname)))
+    return file_system.list_directory(dirname)
 
 
 def MakeDirs(dirname: Any) -> None:
     """Makes a folder and those above it; nothing where it exists."""
-    with _errors(dirname):
-        os.makedirs(_local(dirname), exist_ok=True)
+    file_system.make_directories(dirname)
 
 
 def MkDir(dirname: Any) -> None:
-    """Makes a folder."""
-    with _errors(dirname):
-        os.mkdir(_local(dirname))
+    """Makes a folder; nothing where it exists. NotFoundError where the one above is missing."""
+    if not file_system.is_directory(dirname):
+        file_system.make_directory(dirname)
 
 
 def Remove(filename: Any) -> None:
-    """Removes a file."""
-    with _errors(filename):
-        os.remove(_local(filename))
+    """Removes a file. FailedPreconditionError for a folder."""
+    file_system.remove(filename)
 
 
 def DeleteRecursively(dirname: Any) -> None:
-    """Removes a folder and all in it."""
-    with _errors(dirname):
-        shutil.rmtree(_local(dirname))
+    """Removes a folder and all in it, or a file."""
+    if file_system.is_directory(dirname):
+        file_system.remove_directory(dirname)
+    else:
+        file_system.remove(dirname)
 
 
 def Copy(oldpath: Any, newpath: Any, overwrite: bool = False) -> None:
     """Copies a file. AlreadyExistsError where the target exists and overwrite is not set."""
-    _check_target(newpath, overwrite)
-    with _errors(oldpath):
-        shutil.copyfile(_local(oldpath), _local(newpath))
+    file_system.copy(oldpath, newpath, overwrite)
 
 
 def Rename(oldname: Any, newname: Any, overwrite: bool = False) -> None:
     """Renames a file. AlreadyExistsError where the target exists and overwrite is not set."""
-    _check_target(newname, overwrite)
-    with _errors(oldname):
-        os.replace(_local(oldname), _local(newname))
-
-
-def _check_target(path: Any, overwrite: bool) -> None:
-    if not overwrite and Exists(path):
-        raise errors.AlreadyExistsError(None, None, f"{path}: file already exists")
+    file_system.rename(oldname, newname, overwrite)
 
 
 def Glob(filename: Any) -> list[str]:
     """The paths that match a pattern, or any of a list of patterns."""
     patterns = filename if isinstance(filename, list | tuple) else [filename]
-    return [p for pattern in patterns for p in sorted(glob.glob(_local(pattern)))]
-
-
-class FileStatistics:
-    """What Stat tells."""
-
-    def __init__(self, length: int, mtime_nsec: int, is_directory: bool) -> None:
-        self.length = length
-        self.mtime_nsec = mtime_nsec
-        self.is_directory = is_directory
+    return [path for pattern in patterns for path in file_system.matching(pattern)]
 
 
 def Stat(filename: Any) -> FileStatistics:
     """Size, time of change (ns) and kind of a path."""
-    with _errors(filename):
-        stat = os.stat(_local(filename))
-    return FileStatistics(stat.st_size, stat.st_mtime_ns, IsDirectory(filename))
+    return file_system.stat(filename)
 
 
 def Walk(
-    top: Any, in_order: bool = True, onerror: Callable[[OSError], Any] | None = None
+    top: Any, in_order: bool = True, onerror: Callable[[errors.OpError], Any] | None = None
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """(folder, folders in it, files in it) for a folder and all below it."""
-    yield from os.walk(_local(top), topdown=in_order, onerror=onerror)
+    """(folder, folders in it, files in it) for a folder and all below it; nothing where there is none."""
+    folder = as_path(top)
+    try:
+        names = file_system.list_directory(folder)
+    except errors.OpError as e:
+        if onerror is not None:
+            onerror(e)
+        return
+    base = folder if folder.endswith("/") else f"{folder}/"
+    folders = [n for n in names if file_system.is_directory(base + n)]
+    inside = set(folders)
+    here = folder, folders, [n for n in names if n not in inside]
+    if in_order:
+        yield here
+    for name in folders:
+        yield from Walk(base + name, in_order, onerror)
+    if not in_order:
+        yield here

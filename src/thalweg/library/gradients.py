@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import thalweg.autodiff.calls  # registers the gradients of calls
 from thalweg.autodiff import gradients as autodiff
 from thalweg.autodiff.aggregate import AggregationMethod
 from thalweg.autodiff.gradients import UnconnectedGradients

@@ -8,7 +8,7 @@ from thalweg.base import dtypes
 from thalweg.graph.convert import convert_to_tensor
 from thalweg.graph.emitter import emit
 from thalweg.graph.operation import Tensor
-from thalweg.library import framework
+from thalweg.library import framework, summary_ops
 from thalweg.library.array_ops import identity, shape, size
 from thalweg.library.casting import cast
 from thalweg.library.check_ops import Assert
@@ -38,14 +38,6 @@ def limit_epochs(tensor: Any, num_epochs: int | None = None, name: str | None = 
         counter = epochs.count_up_to(num_epochs)
         with framework.control_dependencies([counter]):
             return identity(tensor, name=scope)
-
-
-def scalar_summary(name: str, tensor: Tensor) -> Tensor:
-    """A node that makes a Summary of a scalar, in the collection of summaries."""
-    with name_scope(name, values=[tensor]) as scope:
-        result: Tensor = emit("ScalarSummary", scope.rstrip("/"), tensor, name=scope)
-    framework.add_to_collection(GraphKeys.SUMMARIES, result)
-    return result
 
 
 def input_producer(
@@ -85,7 +77,7 @@ def input_producer(
         enqueue = queue.enqueue_many([rows])
         add_queue_runner(QueueRunner(queue, [enqueue], cancel_op=cancel_op))
         if summary_name is not None:
-            scalar_summary(summary_name, cast(queue.size(), dtypes.float32) * (1.0 / capacity))
+            summary_ops.scalar(summary_name, cast(queue.size(), dtypes.float32) * (1.0 / capacity))
         return queue
 
 

@@ -7,11 +7,24 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from thalweg.base.errors import OpError, OutOfRangeError, UnimplementedError
+from thalweg.base.errors import (
+    OpError,
+    OutOfRangeError,
+    error_code_from_exception_type,
+    exception_type_from_error_code,
+)
+from thalweg.formats.protos import saved_model_pb2
+from thalweg.graph.convert import get_default_graph
 from thalweg.graph.scope_stacks import default_sessions
 from thalweg.library import framework, tf_logging
 from thalweg.library.coordinator import Coordinator
 from thalweg.library.graph_keys import GraphKeys
+from thalweg.library.proto_functions import (
+    in_scope,
+    prepend_name_scope,
+    register_proto_function,
+    strip_name_scope,
+)
 
 
 class QueueRunner:
@@ -31,8 +44,14 @@ class QueueRunner:
         queue_runner_def: Any = None,
         import_scope: str | None = None,
     ) -> None:
+        self._lock = threading.Lock()
+        self._runs_per_session: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._exceptions_raised: list[Exception] = []
         if queue_runner_def is not None:
-            raise UnimplementedError(None, None, "QueueRunners from a QueueRunnerDef are not built yet")
+            if queue or enqueue_ops:
+                raise ValueError("queue_runner_def and queue are mutually exclusive.")
+            self._read(queue_runner_def, import_scope)
+            return
         if not queue or not enqueue_ops:
             raise ValueError("Must provide queue and enqueue_ops.")
         kinds = queue_closed_exception_types
@@ -48,9 +67,17 @@ class QueueRunner:
         self._close_op = queue.close() if close_op is None else close_op
         self._cancel_op = queue.close(cancel_pending_enqueues=True) if cancel_op is None else cancel_op
         self._queue_closed_exception_types = kinds or (OutOfRangeError,)
-        self._lock = threading.Lock()
-        self._runs_per_session: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._exceptions_raised: list[Exception] = []
+
+    def _read(self, proto: Any, import_scope: str | None) -> None:
+        """Takes what a QueueRunnerDef names from the default graph."""
+        graph = get_default_graph()
+        find = lambda name: graph.as_graph_element(prepend_name_scope(name, import_scope))
+        self._queue = find(proto.queue_name)
+        self._enqueue_ops = [find(name) for name in proto.enqueue_op_name]
+        self._close_op = find(proto.close_op_name)
+        self._cancel_op = find(proto.cancel_op_name)
+        kinds = tuple(exception_type_from_error_code(c) for c in proto.queue_closed_exception_types)
+        self._queue_closed_exception_types = kinds or (OutOfRangeError,)
 
     @property
     def queue(self) -> Any:
@@ -154,13 +181,29 @@ class QueueRunner:
         return threads
 
     def to_proto(self, export_scope: str | None = None) -> Any:
-        """Not built yet."""
-        raise UnimplementedError(None, None, "QueueRunnerDef is not built yet")
+        """The QueueRunnerDef; None for a queue outside of export_scope."""
+        if not in_scope(self.name, export_scope):
+            return None
+        name = lambda element: strip_name_scope(element.name, export_scope)
+        return saved_model_pb2.QueueRunnerDef(
+            queue_name=name(self._queue),
+            enqueue_op_name=[name(op) for op in self._enqueue_ops],
+            close_op_name=name(self._close_op),
+            cancel_op_name=name(self._cancel_op),
+            queue_closed_exception_types=[
+                error_code_from_exception_type(t) for t in self._queue_closed_exception_types
+            ],
+        )
 
     @staticmethod
     def from_proto(queue_runner_def: Any, import_scope: str | None = None) -> QueueRunner:
-        """Not built yet."""
+        """The QueueRunner that a QueueRunnerDef describes, over nodes of the default graph."""
         return QueueRunner(queue_runner_def=queue_runner_def, import_scope=import_scope)
+
+
+register_proto_function(
+    GraphKeys.QUEUE_RUNNERS, saved_model_pb2.QueueRunnerDef, QueueRunner.to_proto, QueueRunner.from_proto
+)
 
 
 def _run_quietly(sess: Any, op: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from thalweg.base import dtypes
 from thalweg.graph.convert import get_default_graph
+from thalweg.graph.emitter import emit
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Tensor
 from thalweg.library import tf_logging
@@ -14,12 +15,16 @@ from thalweg.library.initializers import zeros_initializer
 from thalweg.library.variable_scope import get_variable
 from thalweg.library.variables import Variable, VariableAggregation
 
+#: the collection with the tensor that hooks read the global step by
+_GLOBAL_STEP_READ = "global_step_read_op_cache"
+
 __all__ = [
     "assert_global_step",
     "create_global_step",
     "get_global_step",
     "get_or_create_global_step",
     "global_step",
+    "global_step_for",
 ]
 
 
@@ -82,3 +87,33 @@ def assert_global_step(global_step_tensor: Any) -> None:
     shape = global_step_tensor.shape
     if shape.rank != 0 and shape.is_fully_defined():
         raise TypeError(f'Existing "global_step" is not scalar: {shape}')
+
+
+def _global_step_read(graph: Graph | None = None) -> Any:
+    """A tensor with the graph's global step, made once; None where there is no global step.
+
+    It is a copy: fetched beside the training it is the step from before, whatever the variable's kind.
+    """
+    graph = graph or get_default_graph()
+    cached = graph.get_collection(_GLOBAL_STEP_READ)
+    if cached:
+        return cached[0]
+    step = get_global_step(graph)
+    if step is None:
+        return None
+    with graph.as_default(), graph.name_scope(None), graph.name_scope(step.op.name + "/"):
+        read = emit("AddV2", step, 0, name="add")
+    graph.add_to_collection(_GLOBAL_STEP_READ, read)
+    return read
+
+
+def global_step_for(hook: str) -> Any:
+    """The tensor of the global step, for a hook of this name. RuntimeError where there is no global step."""
+    read = _global_step_read()
+    if read is None:
+        raise RuntimeError(f"Global step should be created to use {hook}.")
+    return read
+
+
+# programs of TensorFlow 1.x that write hooks of their own use this
+_get_or_create_global_step_read = _global_step_read

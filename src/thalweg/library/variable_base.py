@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from tensorboard.compat.proto import variable_pb2
+
 from thalweg.base import dtypes
 from thalweg.base.dtypes import DType
 from thalweg.base.errors import UnimplementedError
@@ -23,6 +25,7 @@ from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation, Reference, Tensor
 from thalweg.library import framework
 from thalweg.library.graph_keys import GraphKeys
+from thalweg.library.proto_functions import in_scope, prepend_name_scope, strip_name_scope
 
 
 class VariableSynchronization(enum.Enum):
@@ -57,11 +60,25 @@ class SaveSliceInfo:
         import_scope: str | None = None,
     ) -> None:
         if save_slice_info_def is not None:
-            raise UnimplementedError(None, None, "SaveSliceInfo from a SaveSliceInfoDef")
+            full_name = prepend_name_scope(save_slice_info_def.full_name, import_scope)
+            full_shape = list(save_slice_info_def.full_shape)
+            var_offset = list(save_slice_info_def.var_offset)
+            var_shape = list(save_slice_info_def.var_shape)
         self.full_name = full_name
         self.full_shape = full_shape
         self.var_offset = var_offset
         self.var_shape = var_shape
+
+    def to_proto(self, export_scope: str | None = None) -> Any:
+        """The SaveSliceInfoDef; None for a variable outside of export_scope."""
+        if not in_scope(self.full_name or "", export_scope):
+            return None
+        return variable_pb2.SaveSliceInfoDef(
+            full_name=strip_name_scope(self.full_name or "", export_scope),
+            full_shape=self.full_shape,
+            var_offset=self.var_offset,
+            var_shape=self.var_shape,
+        )
 
     @property
     def spec(self) -> str:
@@ -77,6 +94,10 @@ Creator = Callable[..., Any]  # (next_creator, **constructor arguments) -> varia
 
 #: what makes a variable where no creator scope does: set by thalweg.library.variables
 _default_creator: list[Callable[..., Any]] = []
+
+
+#: what makes a message of a variable, and a variable of a message: set by thalweg.library.variable_protos
+_proto_functions: list[Callable[..., Any]] = []
 
 
 class _CreatorScopes(threading.local):
@@ -124,12 +145,20 @@ class _VariableType(type):
         if len(args) > len(_ARGUMENTS):
             raise TypeError(f"Variable takes at most {len(_ARGUMENTS)} arguments, got {len(args)}")
         given = dict(zip(_ARGUMENTS, args, strict=False))
+        if kwargs.get("variable_def") is not None or given.get("variable_def") is not None:
+            return _from_definition({**given, **kwargs})
         for name in kwargs:
             if name in given:
                 raise TypeError(f"Variable got multiple values for argument '{name}'")
             if name not in _ARGUMENTS:
                 raise TypeError(f"Variable got an unexpected keyword argument '{name}'")
         return create(**{**_DEFAULTS, **given, **kwargs})
+
+
+def _from_definition(given: dict[str, Any]) -> Any:
+    if given.get("initial_value") is not None:
+        raise ValueError("variable_def and initial_value are mutually exclusive.")
+    return Variable.from_proto(given["variable_def"], given.get("import_scope"))
 
 
 _ARGUMENTS = (
@@ -317,12 +346,12 @@ class Variable(metaclass=_VariableType):
 
     def to_proto(self, export_scope: str | None = None) -> Any:
         """The variable as a VariableDef message."""
-        raise UnimplementedError(None, None, f"VariableDef of {self.name}")
+        return _proto_functions[0](self, export_scope)
 
     @staticmethod
     def from_proto(variable_def: Any, import_scope: str | None = None) -> Variable:
         """The variable that a VariableDef message describes, over nodes that exist."""
-        raise UnimplementedError(None, None, f"a variable from {variable_def}")
+        return _proto_functions[1](variable_def, import_scope)
 
     def __iter__(self) -> NoReturn:
         # Python would otherwise try variable[0], variable[1] ... without end.

@@ -14,7 +14,7 @@ from thalweg.graph.composite import IndexedSlices
 from thalweg.graph.emitter import Emitter
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.registry import NotDifferentiable, define_op
-from thalweg.graph.shape_context import ShapeContext, constant_value
+from thalweg.graph.shape_context import MAX_RANK, ShapeContext, constant_value
 from thalweg.kernel import checks
 from thalweg.kernel.convention import traceable
 from thalweg.ops import _arrays as arrays
@@ -120,7 +120,9 @@ def _transpose_shape(c: ShapeContext) -> list[Shape]:
         if count is not None and len(count) == 1 and count[0] not in (None, len(s)):
             raise ValueError(f"perm has {count[0]} elements for an input of rank {len(s)}")
         return [(None,) * len(s)]
-    return [None if count is None or len(count) != 1 or count[0] is None else (None,) * count[0]]
+    if count is None or len(count) != 1 or count[0] is None or count[0] > MAX_RANK:
+        return [None]
+    return [(None,) * count[0]]
 
 
 def _transpose_kernel(x: Any, perm: Any) -> Any:
@@ -211,7 +213,7 @@ def _reverse_shape(c: ShapeContext) -> list[Shape]:
     assert dims is not None
     if s is not None and dims[0] not in (None, len(s)):
         raise ValueError(f"dims must have one element per dimension of the input: {dims[0]} and {len(s)}")
-    return [s if s is not None or dims[0] is None else (None,) * dims[0]]
+    return [s if s is not None or dims[0] is None or dims[0] > MAX_RANK else (None,) * dims[0]]
 
 
 def _reverse_kernel(tensor: Any, dims: Any) -> Any:

@@ -11,7 +11,7 @@ from thalweg.base.shape import Dim, Shape
 from thalweg.graph.emitter import Emitter
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.registry import define_op
-from thalweg.graph.shape_context import ShapeContext
+from thalweg.graph.shape_context import MAX_RANK, ShapeContext
 from thalweg.kernel.convention import traceable
 from thalweg.ops import _arrays as arrays
 from thalweg.ops._arrays import fail_unless, shape_text
@@ -27,7 +27,7 @@ def _padded_shape(c: ShapeContext, sign: int = 1) -> list[Shape]:
     rank = table[0] if s is None else len(s)
     if s is not None and table[0] not in (None, rank):
         raise ValueError(f"Shape must be rank {table[0]} but is rank {rank}: one row of paddings a dimension")
-    if rank is None:
+    if rank is None or rank > MAX_RANK:
         return [None]
     if paddings is None or s is None:
         return [(None,) * rank]

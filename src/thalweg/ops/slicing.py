@@ -12,7 +12,7 @@ from thalweg.base.shape import Dim, Shape
 from thalweg.graph.emitter import Emitter
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.registry import define_op
-from thalweg.graph.shape_context import ShapeContext, constant_value, constant_value_as_shape
+from thalweg.graph.shape_context import MAX_RANK, ShapeContext, constant_value, constant_value_as_shape
 from thalweg.kernel import checks
 from thalweg.kernel.convention import traceable
 from thalweg.ops import _arrays as arrays
@@ -25,7 +25,7 @@ def _slice_shape(c: ShapeContext) -> list[Shape]:
     s, begin, size = c.shape(0), c.value(1), c.value(2)
     lengths = [v[0] for v in (c.with_rank(1, 1), c.with_rank(2, 1)) if v is not None and v[0] is not None]
     rank = len(s) if s is not None else next(iter(lengths), None)
-    if rank is None:
+    if rank is None or rank > MAX_RANK:
         return [None]
     for n in lengths:
         if n != rank:

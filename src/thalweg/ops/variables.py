@@ -334,3 +334,13 @@ define_op(
     gradient=NO_GRADIENT,
     doc="CountUpTo for a resource variable.",
 )
+
+define_op(
+    "DisableCopyOnRead",
+    inputs="resource: resource",
+    shape=lambda c: [],
+    kernel=stateful(lambda context, resource: None),
+    stateful=True,
+    gradient=NO_GRADIENT,
+    doc="Nothing: reads never copy a variable here.",
+)

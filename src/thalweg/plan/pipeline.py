@@ -11,6 +11,7 @@ from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.kernel.body import StateKey
 from thalweg.plan.encapsulate import encapsulate
+from thalweg.plan.inline import inline_calls
 from thalweg.plan.localize import localize
 from thalweg.plan.loop_shapes import infer_loop_shapes
 from thalweg.plan.loops import compile_loops
@@ -24,6 +25,7 @@ from thalweg.plan.places import find_places
 from thalweg.plan.prune import prune
 from thalweg.plan.rewrite.common import merge_common
 from thalweg.plan.rewrite.fold import fold_constants, remove_unused
+from thalweg.plan.rewrite.lend import lend_variables
 from thalweg.plan.rewrite.simplify import remove_identities
 from thalweg.plan.rewrite.tokens import bypass_identities, free_constants, read_references
 from thalweg.plan.schedule_recvs import SMALLEST, schedule_receives
@@ -99,6 +101,7 @@ def prepare(
     with graph._lock:
         new = prune(graph, feeds, fetches, targets, done)
     report = [("prune", len(new._ops))]
+    report.append(("inline_calls", inline_calls(new, graph)))
     grammar = check if options.check else _no_check
     read_references(new)
     dynamic = find_places(new)
@@ -163,6 +166,8 @@ def make_plan(
         dynamic, compiled = compile_loops(new)
         report.extend(compiled)
         grammar(new, "compile_loops")
+    report.append(("lend_variables", lend_variables(new)))
+    grammar(new, "lend_variables")
     order = order_state(new)
     marks = mark_clusters(order, options.max_cluster) if options.cluster else mark_single(order)
     state = {

@@ -178,6 +178,10 @@ class _Places:
 
     def _of_tensor(self, tensor: Tensor) -> Place:
         op = tensor._op
+        if op not in self.of:
+            raise InvalidArgumentError(
+                None, op, f"the NextIteration '{op._name}' closes a loop: only a Merge may take what it gives"
+            )
         place = self._after.get(op) or self.of[op]
         if op.type in SWITCH:
             condition = (predicate(op._inputs[1]), tensor._index)
@@ -220,7 +224,7 @@ class _Places:
         return self._place(frame, _either(op, [p.live for p in found]))
 
     def _enter(self, op: Operation, place: Place) -> Place:
-        name = op._attrs["frame_name"].decode()
+        name = op._attrs["frame_name"].decode(errors="backslashreplace")
         frame = self._frames.get((place.frame, name))
         if frame is None:
             frame = self._frames[place.frame, name] = Frame(place.frame, name)

@@ -19,8 +19,8 @@ _PASS_THROUGH = frozenset(
 def variable_key(op: Operation) -> StateKey:
     """The key of the variable that a VariableV2 or VarHandleOp node stands for."""
     attrs = op._attrs
-    container = attrs.get("container", b"").decode()
-    name = attrs.get("shared_name", b"").decode() or op._name
+    container = attrs.get("container", b"").decode(errors="backslashreplace")
+    name = attrs.get("shared_name", b"").decode(errors="backslashreplace") or op._name
     return ("variable", container, name)
 
 

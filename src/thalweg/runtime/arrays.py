@@ -178,6 +178,13 @@ def memory_of(array: jax.Array) -> np.ndarray[Any, Any]:
     return np.asarray(_Memory(interface)).view(array.dtype)
 
 
+def as_lent(value: Any) -> Any:
+    """An array to look at while nobody donates it: in place on the CPU, else a copy that nobody keeps."""
+    if not isinstance(value, jax.Array):
+        return value
+    return memory_of(value) if _on_cpu(value) else np.array(value)
+
+
 class _Memory:
     """Memory that somebody else keeps alive, as NumPy sees it."""
 

@@ -185,7 +185,7 @@ class RunKernel(Instruction):
                 if variable.value is None:
                     raise uninitialized(variable, self.op)
                 # a copy: a cluster of another step may donate the variable's buffer any time after this
-                result.append(np.array(variable.value))
+                result.append(variable if kernel.lends else np.array(variable.value))
             else:
                 result.append(variable)
         return result

@@ -7,11 +7,14 @@ from typing import Any
 
 from thalweg.base import dtypes
 from thalweg.base.errors import InvalidArgumentError
+from thalweg.formats import record_sources as sources
+from thalweg.formats.records import check_compression
 from thalweg.graph.operation import Operation
 from thalweg.runtime.accumulators import DenseAccumulator, SparseAccumulator
 from thalweg.runtime.barriers import Barrier
 from thalweg.runtime.queue_stores import FifoStore, PriorityStore, ShuffleStore, Store
 from thalweg.runtime.queues import Queue, text
+from thalweg.runtime.readers import Reader
 from thalweg.runtime.resources import Handle, ResourceManager
 from thalweg.runtime.staging import Mutex, StagingArea
 
@@ -143,6 +146,30 @@ def _stage(op: Operation, name: str) -> StagingArea:
     return StagingArea(name, op._attrs["capacity"], op._attrs["memory_limit"])
 
 
+def _fixed_length_reader(op: Operation, name: str) -> Reader:
+    attrs = op._attrs
+    sizes = [attrs[a] for a in ("header_bytes", "record_bytes", "footer_bytes", "hop_bytes")]
+    for what, size, least in zip(("header", "record", "footer", "hop"), sizes, (0, 1, 0, 0), strict=True):
+        if size < least:
+            raise InvalidArgumentError(None, op, f"{what}_bytes must be >= {least} not {size}")
+    encoding = check_compression(attrs.get("encoding", b"").decode())
+    return Reader(
+        "FixedLengthRecordReader", name, lambda work: sources.FixedLengthSource(work, sizes, encoding)
+    )
+
+
+def _record_reader(op: Operation, name: str) -> Reader:
+    compression = check_compression(op._attrs["compression_type"].decode())
+    return Reader("TFRecordReader", name, lambda work: sources.TFRecordSource(work, compression))
+
+
+def _text_reader(op: Operation, name: str) -> Reader:
+    skip = op._attrs["skip_header_lines"]
+    if skip < 0:
+        raise InvalidArgumentError(None, op, f"skip_header_lines must be >= 0 not {skip}")
+    return Reader("TextLineReader", name, lambda work: sources.TextLineSource(work, skip))
+
+
 def _nothing(resource: Any, made_by: Operation, op: Operation, name: str) -> None:
     return
 
@@ -165,6 +192,23 @@ _KINDS: dict[str, tuple[str, Callable[[Operation, str], Any], Callable[..., None
     "ConditionalAccumulator": ("accumulator", _accumulator(DenseAccumulator), _ACCUMULATOR_ATTRS),
     "ResourceConditionalAccumulator": ("accumulator", _accumulator(DenseAccumulator), _ACCUMULATOR_ATTRS),
     "SparseConditionalAccumulator": ("accumulator", _accumulator(SparseAccumulator), _ACCUMULATOR_ATTRS),
+    "FixedLengthRecordReader": (
+        "reader",
+        _fixed_length_reader,
+        _check_attrs("header_bytes", "record_bytes", "footer_bytes", "hop_bytes"),
+    ),
+    "IdentityReader": (
+        "reader",
+        lambda op, name: Reader("IdentityReader", name, sources.IdentitySource, keeps_state=True),
+        _nothing,
+    ),
+    "TFRecordReader": ("reader", _record_reader, _check_attrs("compression_type")),
+    "TextLineReader": ("reader", _text_reader, _check_attrs("skip_header_lines")),
+    "WholeFileReader": (
+        "reader",
+        lambda op, name: Reader("WholeFileReader", name, sources.WholeFileSource, keeps_state=True),
+        _nothing,
+    ),
     "Mutex": ("mutex", lambda op, name: Mutex(name), _nothing),
     **dict.fromkeys(
         ("Stage", "Unstage", "StagePeek", "StageSize", "StageClear"),

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from thalweg.base.errors import CancelledError, DeadlineExceededError, OpError
+from thalweg.runtime.arrays import as_lent
+from thalweg.runtime.resources import Variable
 
 if TYPE_CHECKING:
     from thalweg.graph.operation import Operation
@@ -94,6 +96,15 @@ class KernelContext:
     def own_resource(self) -> Any:
         """The resource that the node itself names (a staging area)."""
         return self.worker.own_resource(self.op)
+
+    def lent(self, value: Any) -> Any:
+        """The array behind a variable that the kernel was lent, or the array that it got.
+
+        It is the variable's own memory where that is the CPU's: to be read before the kernel returns.
+        """
+        if isinstance(value, Variable):
+            value = value.value
+        return as_lent(value)
 
     def fail(self, error: type[OpError], message: str) -> OpError:
         """An error that names the node, to be raised."""

@@ -1,0 +1,1 @@
+"""Bytes in files: checksums, tables, checkpoints, records. Knows nothing of graphs, and nothing of jax."""
