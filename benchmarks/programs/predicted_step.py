@@ -1,9 +1,9 @@
 """How well a step's time is predicted after one measured run, on two virtual CPU devices.
 
-Nets whose layers are on /cpu:0 and /cpu:1 by tf.device. After warm-up, steps are traced; a cost model takes
-over the second, and the placer's simulation says how long a step will take. Compared with the median of
-steps that aren't traced. Since one traced run may be a slow one, that is done several times, in turns with
-untraced steps: the table has the median of the predictions, each from one run, and the lowest and highest.
+Nets whose layers are on /cpu:0 and /cpu:1 by tf.device. After warm-up one step is traced, a cost model takes
+it over, and the placer's simulation says how long a step will take. Compared with the median of steps that
+aren't traced. Since one traced run may be a slow one, that is done several times, in turns with steps that
+aren't traced: the table has the median of the predictions, each from one run, and the lowest and highest.
 """
 import statistics
 import time
@@ -121,9 +121,8 @@ def run(tf, b):
                 for _ in range(STEPS):
                     session.run(fetches, feeds)
                 took.append((time.perf_counter() - start) / STEPS)
-                for _ in range(2):  # the second has warm caches, and nothing to wait for
-                    metadata = tf.RunMetadata()
-                    session.run(fetches, feeds, options, metadata)
+                metadata = tf.RunMetadata()
+                session.run(fetches, feeds, options, metadata)
                 traced.append(metadata)
             predicted = []
             for metadata in traced[WARM:]:

@@ -65,6 +65,8 @@ def test_text_graphs_and_all_sinks(files: Path) -> None:
         (["c.json"], "not a GraphDef"),
         (["g.pb", "--cluster", "g.pbtxt"], "not JSON"),
         (["g.pb", "--cluster", "c.json", "--costs", "c.json"], "a cost model is"),
+        (["g.pb", "--cluster", "g.pb"], "the cluster description is not JSON"),
+        (["g.pb", "--cluster", "c.json", "--json", "nowhere/out.json"], "No such file"),
         (["nowhere.pb"], "does not exist"),
     ],
 )

@@ -1,4 +1,4 @@
-"""TF 1.x programs with branches and loops that build graphs; see programs.py."""
+"""TF 1.x programs with branches and loops that build graphs; see graph_programs.py."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from typing import Any
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import graph_programs  # noqa: E402
 import graph_text  # noqa: E402
-import programs  # noqa: E402
 import programs_control_flow  # noqa: E402
 
 
@@ -59,7 +59,7 @@ def main() -> None:
 
     tf.disable_v2_behavior()
     tf.logging.set_verbosity(tf.logging.FATAL)
-    write(tf, programs.PROGRAMS, "graphs.json")
+    write(tf, graph_programs.PROGRAMS, "graphs.json")
     write(tf, programs_control_flow.PROGRAMS, "graphs_control_flow.json")
 
 

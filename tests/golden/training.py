@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from programs import OPTIMIZERS, training_step
+from graph_programs import OPTIMIZERS, training_step
 
 Training = tuple[Any, Any, list[Any], Callable[[int], dict[Any, np.ndarray]]]
 

@@ -22,8 +22,8 @@ from thalweg.graph.tensor_proto import proto_to_array
 GOLDEN = Path(__file__).parent.parent / "golden"
 sys.path.insert(0, str(GOLDEN))
 
+import graph_programs  # noqa: E402
 import graph_text  # noqa: E402
-import programs  # noqa: E402
 import programs_control_flow  # noqa: E402
 
 Node = list[Any]
@@ -64,7 +64,7 @@ def _recorded(name: str) -> dict[str, Any]:
     return recorded
 
 
-PROGRAMS = {**programs.PROGRAMS, **programs_control_flow.PROGRAMS}
+PROGRAMS = {**graph_programs.PROGRAMS, **programs_control_flow.PROGRAMS}
 RECORDED = {**_recorded("graphs.json"), **_recorded("graphs_control_flow.json")}
 
 

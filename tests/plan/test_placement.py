@@ -113,6 +113,18 @@ def test_a_conflict_shows_both_sides_and_the_chain_between_them(graph: Graph) ->
     assert len({devices_of(decision)[n] for n in nodes}) == 1
 
 
+def test_of_a_long_chain_an_error_shows_the_ends(graph: Graph) -> None:
+    with tf.device("/cpu:0"):
+        nodes = [tf.random_uniform([], name="n")]
+    for i in range(100):
+        with tf.device("/cpu:1" if i == 99 else None):
+            nodes.append(tf.random_uniform([], name="n"))
+        nodes[-1].op._set_attr("_class", (f"loc:@{nodes[-2].op.name}".encode(),))
+    with pytest.raises(InvalidArgumentError, match=r"'n' - 'n_1' .*, \d+ more, .* - 'n_100'") as e:
+        placed(graph)
+    assert len(e.value.message) < 1500
+
+
 def test_a_group_that_one_member_drags_along_is_reported(graph: Graph) -> None:
     with tf.device("/gpu:0"):
         v = tf.get_variable("v", [3], initializer=tf.zeros_initializer(), use_resource=False)
@@ -156,6 +168,20 @@ def test_updates_are_where_the_variable_is(graph: Graph, use_resource: bool) -> 
     assert len(together) == 1
 
 
+def test_what_goes_along_with_a_use_of_a_resource_gives_way_with_it(graph: Graph) -> None:
+    """Gradients of a tower that gathers from a variable elsewhere, with colocate_gradients_with_ops."""
+    with tf.device("/cpu:0"):
+        v = tf.get_variable("v", [5, 3], use_resource=True)
+    with tf.device("/cpu:1"):
+        rows = tf.gather(v, [1, 2], name="rows")
+        loss = tf.reduce_sum(tf.square(rows), name="loss")
+    with tf.colocate_with(rows):
+        tf.add(rows, 1.0, name="beside")
+    tf.gradients(loss, [v], colocate_gradients_with_ops=True)
+    where = placed(graph)
+    assert (where["rows"], where["beside"], where["loss"]) == ("CPU:0", "CPU:0", "CPU:1")
+
+
 def test_homes_come_from_the_training_step_and_not_from_the_initializer(graph: Graph) -> None:
     x = tf.placeholder(tf.float32, [256, 2048], name="x")
     w = tf.get_variable("w", [2048, 2048])
@@ -191,6 +217,18 @@ def test_loops_stay_whole_unless_they_ask_for_several_devices(graph: Graph) -> N
 def _plan(graph: Graph, fetches: Any) -> dict[str, str]:
     report = tf.placement.explain(graph, list(fetches), MIXED)
     return {row.name: row.device.removeprefix(TASK + "/device:") for row in report.nodes}
+
+
+def test_arrays_and_stacks_go_where_their_loop_asks_to_be(graph: Graph) -> None:
+    """TensorFlow has kernels of them for GPUs; and a loop with a part of it elsewhere can't be compiled."""
+    x, n = tf.placeholder(tf.float32, [4, 2]), tf.placeholder(tf.int32, [])
+    with tf.device("/gpu:1"):
+        y = tf.scan(lambda a, v: tf.tanh(a * v + 1.0), x)
+        z = tf.while_loop(lambda i, v: i < n, lambda i, v: (i + 1, tf.sin(v) * v), [0, y])[1]
+        tf.gradients(tf.reduce_sum(z), x)
+    where = placed(graph)
+    kept = [op.name for op in graph.get_operations() if op.type.startswith(("Stack", "TensorArray"))]
+    assert len(kept) > 8 and {where[name] for name in kept} == {"GPU:1"}
 
 
 def test_a_kind_of_its_own_gets_what_it_has_kernels_for(graph: Graph) -> None:
@@ -252,6 +290,21 @@ def test_a_variable_that_no_device_holds(graph: Graph) -> None:
     says = str(caught.value)
     assert "'table' (VariableV2), 4e+06 bytes" in says and "CPU:0 3e+06" in says and "more memory" in says
     assert caught.value.op.name == "table"
+
+
+def test_devices_that_hold_nothing(graph: Graph) -> None:
+    v = tf.get_variable("v", [100, 100])
+    update = tf.assign_add(v, v * 2.0)
+    none = cluster(info("CPU:0", memory=0.0), info("CPU:1", memory=0.0))
+    with pytest.raises(ResourceExhaustedError, match="'v' and what goes with it would take 4e\\+04 bytes"):
+        tf.placement.explain(graph, update, none)
+
+
+def test_explain_refuses_what_is_no_graph_and_no_cluster(graph: Graph) -> None:
+    with pytest.raises(TypeError, match=r"`graph` must be a tf.Graph, but got None"):
+        tf.placement.explain(None, [])
+    with pytest.raises(TypeError, match=r"`cluster` must be a ClusterDescription .* but got 'c.json'"):
+        tf.placement.explain(graph, [], "c.json")
 
 
 def test_variables_that_don_t_fit_on_the_device_that_they_ask_for(graph: Graph) -> None:

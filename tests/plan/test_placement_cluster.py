@@ -90,6 +90,7 @@ def test_local_devices_are_near_and_share_their_cores() -> None:
         ({"devices": [{"name": "/jib:w/gpu:0"}]}, "Unknown attribute 'jib'"),
         ({"devices": [{"name": "/job:w/task:{3..1}/gpu:0"}]}, "stands for 0 devices"),
         ({"devices": [{"type": "GPU"}]}, "with a \"name\""),
+        ({"devices": TWO, "links": 5}, "\"links\" of a cluster is a list, but got 5"),
         ({"devices": TWO, "links": [{"between": ["/job:w"]}]}, "\"between\": \\[device, device\\]"),
         ({"devices": TWO, "links": [{"between": ["/job:w", "/job:q"], "latency": 0, "bandwidth": 1}]}, "no device of the cluster matches '/job:q'. The devices are /job:w"),
         ({"devices": TWO, "links": [{"between": ["/job:w", "/oops"], "latency": 0, "bandwidth": 1}]}, "oops"),
@@ -104,8 +105,9 @@ def test_bad_descriptions_are_refused_with_what_would_be_right(data: Any, says: 
 
 
 def test_what_is_not_json_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="not JSON"):
-        ClusterDescription.from_json("devices: 3")
+    for text in ("devices: 3", b"\xff\xfe", "[" * 100_000):
+        with pytest.raises(InvalidArgumentError, match="not JSON"):
+            ClusterDescription.from_json(text)
 
 
 def test_descriptions_made_in_python_are_checked_too() -> None:
@@ -138,7 +140,10 @@ def test_cost_models_round_trip_and_take_the_median() -> None:
         ('{"version": 1, "times": {"a": {"CPU": 3}}}', "\\[seconds, runs\\], but is 3"),
         ('{"version": 1, "times": {"a": {"CPU": [-1, 1]}}}', "0 seconds or more, but is -1"),
         ('{"version": 1, "times": {"a": 5}}', "'a' of a cost model must be an object"),
+        ('{"version": 1, "times": {"a": {"CPU": [1, Infinity]}}}', "\\[seconds, runs\\], but is \\[1, inf\\]"),
         ('{"version": 1, "bytes": {"a:0": -2}}', "bytes of 'a:0'"),
+        ('{"version": 1, "bytes": {"a:0": NaN}}', "bytes of 'a:0'"),
+        ("[" * 100_000, "not JSON"),
     ],
 )  # fmt: skip
 def test_bad_cost_models_are_refused(text: str, says: str) -> None:

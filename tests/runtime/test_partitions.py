@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import itertools
+import linecache
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -356,6 +358,87 @@ def test_a_message_that_nobody_takes(sessions: Any, monkeypatch: pytest.MonkeyPa
         b = a + 1.0
     with pytest.raises(errors.InternalError, match=r"Sent, but never received: .*;0:01"):
         sessions(2).run(b)
+
+
+class _Interrupt:
+    """A trace function that raises KeyboardInterrupt at the n-th line that runs of a file, other than `with`."""
+
+    def __init__(self, path: str, n: int) -> None:
+        self.path, self.left = path, n
+
+    def __call__(self, frame: Any, event: str, arg: Any) -> Any:
+        if frame.f_code.co_filename != self.path:
+            return None
+        if event == "line" and not linecache.getline(self.path, frame.f_lineno).lstrip().startswith("with "):
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+        return self
+
+
+def test_keyboard_interrupt_comes_anywhere(sessions: Any, steps: list[Step]) -> None:
+    """Wherever it comes, the step ends with it, leaves nothing behind, and the next one runs."""
+    x = y = tf.placeholder(tf.float32, [3])
+    for device in (0, 1, 0):
+        with tf.device(f"/cpu:{device}"):
+            y = tf.exp(y) * 0.5
+    session = sessions(2)
+    wanted = session.run(y, {x: [1, 2, 3]})
+    ended: list[BaseException | None] = []
+
+    def step(n: int) -> None:
+        sys.settrace(_Interrupt(partitions.__file__, n))
+        try:
+            session.run(y, {x: [1, 2, 3]})
+        except BaseException as e:
+            ended.append(e)
+        else:
+            ended.append(None)
+        finally:
+            sys.settrace(None)
+
+    for n in itertools.count(1):
+        thread = threading.Thread(target=step, args=(n,), daemon=True)
+        thread.start()
+        thread.join(10)
+        assert not thread.is_alive(), f"the step hangs when the interrupt comes at line {n}"
+        if ended[-1] is None:
+            break
+        assert isinstance(ended[-1], KeyboardInterrupt), n
+        np.testing.assert_array_equal(session.run(y, {x: [1, 2, 3]}), wanted)
+    assert len(ended) > 50 and left_behind([s for s in steps if s.rendezvous is not None]) == 0
+
+
+def test_an_interrupt_between_a_message_and_who_waits_for_it() -> None:
+    rendezvous = partitions.Rendezvous()
+    wait = rendezvous.take("key", tf.no_op())
+    rendezvous._keys.pop(wait)
+    wait.cancel()
+    assert wait.done()
+
+
+def test_of_many_messages_an_error_names_a_few(sessions: Any) -> None:
+    def key(i: int) -> dict[str, Any]:
+        return {
+            "tensor_name": f"t{i}", "send_device": CPU + "0", "send_device_incarnation": 1,
+            "recv_device": CPU + "1", "client_terminated": True,
+        }  # fmt: skip
+
+    ends = [_ends(key(i)) for i in range(50)]
+    with pytest.raises(errors.InternalError, match=r"Nothing is left to send .*'t3' from .*; and 46 more") as e:
+        sessions(2).run([recv for _, recv in ends])
+    assert len(e.value.message) < 700
+    with pytest.raises(errors.InternalError, match=r"Sent, but never received: .* and 46 more") as e:
+        sessions(2).run([send for send, _ in ends])
+    assert len(e.value.message) < 700
+
+
+def test_ends_of_different_types(sessions: Any) -> None:
+    key = {"tensor_name": "mine", "send_device": CPU + "0", "send_device_incarnation": 1, "recv_device": CPU + "0"}
+    send = emit.operation("_Send", tf.constant(3.0), name="send", **key)
+    recv = emit("_Recv", tensor_type=tf.int32, name="recv", **key)
+    with pytest.raises(errors.InvalidArgumentError, match="'recv' receives int32, but _Send 'send' sends float32"):
+        sessions(1).run([recv + 1, send])
 
 
 def test_a_send_and_a_recv_of_the_program_itself(sessions: Any) -> None:

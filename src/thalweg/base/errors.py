@@ -24,6 +24,7 @@ Wrong use found while a graph is built raises Python's ValueError or TypeError i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from thalweg.base.origin import Origin, describe
@@ -207,6 +208,12 @@ class DataLossError(OpError):
 
 
 _CODE_TO_CLASS = {cls._class_code: cls for cls in OpError.__subclasses__()}
+
+
+def some(names: Sequence[str], most: int = 8) -> str:
+    """A list in a message: the first few, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def exception_type_from_error_code(error_code: int) -> type[OpError]:

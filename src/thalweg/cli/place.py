@@ -42,17 +42,20 @@ def place(
         placement = explain(
             loaded,
             list(fetches) or _sinks(loaded),
-            None if cluster is None else ClusterDescription.from_json(cluster.read_text()),
+            None if cluster is None else ClusterDescription.from_json(cluster.read_bytes()),
             tf.ConfigProto(allow_soft_placement=soft, device_count={"CPU": cpus}),
-            None if costs is None else CostModel.from_json(costs.read_text()),
+            None if costs is None else CostModel.from_json(costs.read_bytes()),
         )
     except (tf.errors.OpError, ValueError, KeyError, TypeError) as e:
         raise click.ClickException(str(e)) from None
     click.echo(format_placement(placement, nodes), nl=False)
-    if json_file is not None:
-        json_file.write_text(placement.to_json())
-    if svg is not None:
-        svg.write_text(draw(placement, graph.name))
+    try:
+        if json_file is not None:
+            json_file.write_text(placement.to_json())
+        if svg is not None:
+            svg.write_text(draw(placement, graph.name))
+    except OSError as e:
+        raise click.ClickException(str(e)) from None
 
 
 def _load(path: Path) -> Any:

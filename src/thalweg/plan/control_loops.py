@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from thalweg.base import dtypes
-from thalweg.base.errors import InvalidArgumentError
+from thalweg.base.errors import InvalidArgumentError, some
 from thalweg.graph import registry
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation, Tensor
@@ -49,7 +49,7 @@ def add_control_loops(graph: Graph) -> Triggers:
         if len(found) > 1 or (not found and frame in goes_round):
             raise InvalidArgumentError(
                 None, frame.enters[0], f"A cross-device loop must have a pivot predicate: '{frame.name}' has "
-                f"{len(found)} LoopCond nodes, and its nodes are on {' and '.join(sorted(needed[frame]))}. "
+                f"{len(found)} LoopCond nodes, and its nodes are on {some(sorted(needed[frame]))}. "
                 "Put them on one device",
             )  # fmt: skip
         for device in sorted(needed[frame]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from thalweg.base.errors import some
 from thalweg.graph.graph import Graph
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.kernel.body import Body
@@ -54,7 +55,7 @@ def require_one_device(ops: Iterable[Operation]) -> None:
     """CannotCompile where the nodes aren't all on one device."""
     devices = dict.fromkeys(op._device for op in ops)
     if len(devices) > 1:
-        raise CannotCompile(f"its nodes are on several devices ({', '.join(devices)})")
+        raise CannotCompile(f"its nodes are on several devices ({some(list(devices))})")
 
 
 @dataclass

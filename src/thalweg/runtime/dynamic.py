@@ -20,7 +20,7 @@ from thalweg.kernel.convention import Kind
 from thalweg.kernel.scalars import scalar_function
 from thalweg.plan.pipeline import Plan
 from thalweg.runtime.arrays import to_device
-from thalweg.runtime.executor import fetched, run_shared
+from thalweg.runtime.executor import fetched, run_shared, share_traced
 from thalweg.runtime.frames import RECV, Iteration, Machine, Table
 from thalweg.runtime.instructions import Instruction, RunAsync, RunCluster, outputs_of
 from thalweg.runtime.layout import Action, Layout
@@ -104,6 +104,7 @@ class DynamicProgram:
             if step.stats is None:
                 run(values, step)
             else:
+                share_traced(step)
                 traced(values, step)
 
         return checked

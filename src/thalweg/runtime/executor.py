@@ -259,12 +259,22 @@ WORTH_SHARING = 100_000
 
 def run_shared(instruction: Instruction, values: list[Any], step: Step) -> None:
     """Runs an instruction of a partition; where that takes long, other threads get the other partitions."""
+    if step.stats is not None:
+        share_traced(step)
+        instruction.run(values, step)
+        return
     if instruction.cost > WORTH_SHARING and step.parts.ready:
         step.parts.share()
     start = time.perf_counter_ns()
     instruction.run(values, step)
     # on a busy machine a thread may be held up in anything: what takes longer once doesn't count for much
     instruction.cost = min(time.perf_counter_ns() - start, instruction.cost * 5 // 4 + 1000)
+
+
+def share_traced(step: Step) -> None:
+    """Before an instruction of a traced step: it waits for its results; other partitions go on meanwhile."""
+    if step.parts is not None and step.parts.ready:
+        step.parts.share()
 
 
 class Part:
@@ -307,6 +317,7 @@ class Part:
                     return _Run(self._program, values, step, i, future, self._notify)
                 instruction.put(values, outputs_of(instruction.op, result_of(future, instruction.op)))
             elif traced:
+                share_traced(step)
                 instruction.traced(values, step)
             else:
                 run_shared(instruction, values, step)

@@ -200,8 +200,7 @@ class _Run:
     def _check_all_received(self) -> None:
         left = self.rendezvous.unreceived()
         if left:
-            more = f", and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
-            told = ", ".join(left[:SHOWN]) + more
+            told = errors.some(left, SHOWN)
             raise errors.InternalError(None, None, f"Sent, but never received: {told}")
 
     def _results(self) -> list[Any]:

@@ -54,8 +54,9 @@ class Worker:
         """The device that a node of a plan was placed on."""
         device = self.devices.get(op._device)
         if device is None:
+            there = errors.some(self.device_names)
             raise errors.InternalError(
-                None, op, f"'{op._name}' is placed on '{op._device}', but here are {', '.join(self.devices)}"
+                None, op, f"'{op._name}' is placed on '{op._device}', but here are {there}"
             )
         return device
 

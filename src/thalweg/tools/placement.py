@@ -45,6 +45,10 @@ def explain(
     Errors: as Session.run for bad fetches and devices; ResourceExhaustedError where the step fits into no
     device's memory.
     """
+    if not isinstance(graph, Graph):
+        raise TypeError(f"`graph` must be a tf.Graph, but got {graph!r}")
+    if not isinstance(cluster, ClusterDescription | None):
+        raise TypeError(f"`cluster` must be a ClusterDescription (see its from_json), but got {cluster!r}")
     if cluster is None:
         cluster = Worker(devices=device_config(config)).cluster
     plan = FetchPlan(graph, fetches)

@@ -55,7 +55,8 @@ def splits(problem: Problem, order: Sequence[int], large: bool) -> list[tuple[st
     devices = [d for d, k in enumerate(problem.kinds) if k == kind]
     most = min(len(devices), _MOST)
     line = arrange(problem, order)
-    least = float(line.live[:, -1].max()) / min(problem.memory[d] for d in devices)  # that hold all together
+    memory = max(1.0, min(problem.memory[d] for d in devices))
+    least = float(line.live[:, -1].max()) / memory  # devices that hold all together
     if least > most:
         factors = (2.0,) if large else (1.5, 3.0)
         counts = sorted({min(math.ceil(least * factor), len(devices)) for factor in factors})
@@ -168,7 +169,7 @@ def blocks(
     bounds = _best_bounds([np.where(need <= m * share, price, np.inf) for m in memory], balanced)
     if bounds is None:
         full = np.where(np.isfinite(price), need, np.inf)
-        bounds = _best_bounds([full / m for m in memory], True)
+        bounds = _best_bounds([full / max(1.0, m) for m in memory], True)
     assert bounds is not None
     device_of = np.empty(count, np.int64)
     for device, a, b in zip(devices, bounds, bounds[1:], strict=False):

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from thalweg.base import device_name
-from thalweg.base.errors import InvalidArgumentError
+from thalweg.base.errors import InvalidArgumentError, some
 
 #: classes of element types that devices have different speeds for
 DTYPE_CLASSES = ("float32", "float64", "float16", "int")
@@ -150,16 +150,18 @@ class ClusterDescription:
         return speed.latency + size / speed.bandwidth
 
     @classmethod
-    def from_json(cls, text: str) -> ClusterDescription:
+    def from_json(cls, text: str | bytes) -> ClusterDescription:
         """Reads a description. InvalidArgumentError says what in it is wrong."""
         try:
             data = json.loads(text)
-        except ValueError as e:
+        except (ValueError, RecursionError) as e:
             raise _error(f"the cluster description is not JSON: {e}") from None
         if not isinstance(data, dict) or not isinstance(data.get("devices"), list):
             raise _error('a cluster description is a JSON object with a list "devices"')
         _only(data, ("devices", "links", "same_task", "other_task"), "the description")
         devices = [d for item in data["devices"] for d in _read_devices(item)]
+        if not isinstance(data.get("links", []), list):
+            raise _error(f'"links" of a cluster is a list, but got {data["links"]!r}')
         links = [_read_link(item) for item in data.get("links", [])]
         same, other = (_read_speed(data.get(key), key) for key in ("same_task", "other_task"))
         return cls(devices, links, same, other)
@@ -221,7 +223,7 @@ def _check(cluster: ClusterDescription) -> None:
             if not known:
                 raise _error(
                     f"{what}: no device of the cluster matches '{end}'. The devices are "
-                    f"{_some(cluster.names)}"
+                    f"{some(cluster.names)}"
                 )
     for key, speed in (("same_task", cluster.same_task), ("other_task", cluster.other_task)):
         if speed is not None:
@@ -317,10 +319,6 @@ def _matching(
             else [i for i, n in enumerate(names) if device_name.is_compatible(partial, n)]
         )  # fmt: skip
     return found
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
 def _only(item: Mapping[str, Any], allowed: Sequence[str], what: str) -> None:

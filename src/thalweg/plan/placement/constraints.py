@@ -10,13 +10,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from thalweg.base import device_name
-from thalweg.base.errors import InvalidArgumentError
+from thalweg.base.errors import InvalidArgumentError, some
 from thalweg.graph.operation import Operation
 from thalweg.kernel.body import StateKey
 from thalweg.plan.placement.cluster import ClusterDescription
 from thalweg.plan.placement.colocation import Groups, unite_all, unite_where_possible
 from thalweg.plan.placement.feasible import kernel_key, kernel_on, kernel_types
 from thalweg.plan.state import VARIABLE_OPS, variable_key
+
+#: of a chain of nodes that are tied, how many an error shows
+_TIES = 12
 
 
 class Constraints:
@@ -236,6 +239,9 @@ class Constraints:
         for node, why in way:
             steps.append(f"'{self.ops[at]._name}' - '{self.ops[node]._name}' ({why})")
             at = node
+        if len(steps) > _TIES:
+            half = _TIES // 2
+            steps[half:-half] = [f"{len(steps) - 2 * half} more"]
         return " What ties them: " + ", ".join(steps) + "."
 
     def _say(self, i: int) -> str:
@@ -245,10 +251,10 @@ class Constraints:
         return ", ".join(dict.fromkeys(d.type for i, d in enumerate(self.cluster.devices) if mask >> i & 1))
 
     def _names(self, mask: int) -> str:
-        return _some([d.name for i, d in enumerate(self.cluster.devices) if mask >> i & 1])
+        return some([d.name for i, d in enumerate(self.cluster.devices) if mask >> i & 1])
 
     def _devices(self) -> str:
-        return _some(self.cluster.names)
+        return some(self.cluster.names)
 
 
 def state_key(op: Operation) -> StateKey | None:
@@ -299,7 +305,3 @@ def _clash(members: Sequence[int], masks: Any, everywhere: int) -> tuple[int, in
 def _signature(op: Operation) -> str:
     types = {t._dtype.base_dtype.name: None for t in (*op._inputs, *op._outputs)}
     return f"{op.type} ({', '.join(types)})" if types else op.type
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

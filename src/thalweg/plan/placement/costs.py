@@ -51,6 +51,9 @@ class _Runs:
         self.values = [*self.values[1 - _KEPT :], value]
 
 
+_Text = str | bytes
+
+
 class CostModel:
     """What runs measured: seconds by node name and type of device, bytes by tensor name. Empty at first."""
 
@@ -123,23 +126,23 @@ class CostModel:
         return json.dumps({"version": _VERSION, "times": times, "bytes": self._bytes}, sort_keys=True)
 
     @classmethod
-    def from_json(cls, text: str) -> CostModel:
+    def from_json(cls, text: _Text) -> CostModel:
         """Reads what to_json wrote. InvalidArgumentError where it is something else."""
         try:
             data = json.loads(text)
-        except ValueError as e:
+        except (ValueError, RecursionError) as e:
             raise _error(f"the cost model is not JSON: {e}") from None
         if not isinstance(data, dict) or data.get("version") != _VERSION:
             raise _error(f'a cost model is a JSON object with "version": {_VERSION}, as to_json writes it')
         model = cls()
         for node, kinds in _object(data, "times").items():
             for kind, row in _object(kinds, node, kinds).items():
-                if not (isinstance(row, list) and [type(x) in (int, float) for x in row] == [True] * 2):
+                if not (isinstance(row, list) and len(row) == 2 and all(map(_is_number, row))):
                     raise _error(f"the time of '{node}' on {kind} must be [seconds, runs], but is {row!r}")
                 model.record(node, kind, float(row[0]))
                 model._times[node][kind] = _Runs(float(row[0]), max(1, int(row[1])))
         for tensor, size in _object(data, "bytes").items():
-            if not isinstance(size, int | float) or size < 0:
+            if not _is_number(size) or size < 0:
                 raise _error(f"the bytes of '{tensor}' must be a number from 0 on, but are {size!r}")
             model.record_bytes(tensor, size)
         return model
@@ -150,6 +153,10 @@ def _object(data: Mapping[str, Any], key: str, found: Any = None) -> dict[str, A
     if not isinstance(found, dict):
         raise _error(f"'{key}' of a cost model must be an object, but is {found!r}")
     return found
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
 
 
 def _error(text: str) -> InvalidArgumentError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 from thalweg.base import dtypes
@@ -14,6 +15,9 @@ from thalweg.plan.placement.cluster import DeviceInfo
 #: kinds that every device serves: the executor itself does them
 _ANYWHERE = frozenset((Kind.SOURCE, Kind.CONTROL, Kind.NOTHING, Kind.CLUSTER))
 _COMPILED = frozenset((Kind.TRACEABLE, Kind.UPDATE))
+#: what the executor does on the host, but may be asked for where XLA compiles, as in TensorFlow: the arrays
+#: and stacks of a loop go with it (and become buffers where it is compiled)
+_WITH_LOOPS = re.compile(r"(TensorArray|Stack(Push|Pop|Close)?(V2)?$|Where$)")
 _HOST_TYPES = frozenset((dtypes.string, dtypes.variant))
 #: arguments and results of a step, which cross as they are; what is fed has no kernel that matters
 _PASSED = frozenset(("_Arg", "_Retval", "Placeholder", "PlaceholderV2"))
@@ -34,7 +38,11 @@ def kernel_on(op: Operation, device: DeviceInfo) -> Kernel | None:
         return kernel
     if kernel.kind in _ANYWHERE:
         return None if _needs_host(op) else kernel
-    if not device.compiles or kernel.kind not in _COMPILED:
+    if not device.compiles:
+        return None
+    if _goes_with_loops(op):
+        return None if _needs_host(op) else kernel
+    if kernel.kind not in _COMPILED:
         return None
     if kernel.compiles is not None and not kernel.compiles(op):
         return None
@@ -72,13 +80,17 @@ def kernel_types(op: Operation) -> str:
     if kernel is not None:
         found.append("CPU")
         traced = kernel.kind in _COMPILED and (kernel.compiles is None or kernel.compiles(op))
-        if traced and not _needs_host(op):
+        if (traced or _goes_with_loops(op)) and not _needs_host(op):
             found.append("every type that XLA compiles for")
     for name, rows in op._record.device_kernels.items():
         for allowed, _ in rows:
             types = "" if allowed is None else " for " + ", ".join(sorted(d.name for d in allowed))
             found.append(name + types)
     return "; ".join(found) if found else "none"
+
+
+def _goes_with_loops(op: Operation) -> bool:
+    return _WITH_LOOPS.match(op.type) is not None
 
 
 def _own_kernel(op: Operation, device_type: str) -> Kernel | None:
