@@ -27,12 +27,20 @@ _BENCHMARKS = str(Path(__file__).resolve().parents[2] / "benchmarks")
 @pytest.fixture(scope="module")
 def benchmark_modules() -> Iterator[dict[str, ModuleType]]:
     """The benchmarks' modules, which import each other from their own folder."""
+    others = _taken("programs")  # another file of tests has modules of that name
     sys.path.insert(0, _BENCHMARKS)
     names = ("placement_graphs", "placement_problems", "baselines.simple", "baselines.baechi", "programs.placement")
     try:
         yield {name.rpartition(".")[2]: importlib.import_module(name) for name in names}
     finally:
         sys.path.remove(_BENCHMARKS)
+        _taken("programs")
+        sys.modules.update(others)
+
+
+def _taken(package: str) -> dict[str, ModuleType]:
+    """Forgets a package and its modules, which are returned."""
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == package}
 
 
 @pytest.fixture(scope="module")

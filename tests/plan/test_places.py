@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import pytest
 
 import thalweg.ops  # noqa: F401
 from thalweg.base import dtypes
@@ -116,6 +117,20 @@ def test_what_a_loop_returns_comes_after_all_that_enters_it() -> None:
         emit("Mul", emit("Cast", count, DstT=dtypes.float32, name="cast"), graph.get_tensor_by_name("factor:0"), name="z")
     assert ["factor", "cast", "z"] in clusters(planned(graph, "z", "n x"))  # the matrix isn't needed
     assert ["factor"] in clusters(planned(graph, "z result", "n x"))
+
+
+@pytest.mark.parametrize("freed", [False, True])
+def test_a_merge_that_takes_a_constant_is_always_alive(freed: bool) -> None:
+    """The shape in the gradient of a branch that gathers is such a constant: it waits for nothing."""
+    graph = Graph()
+    with graph.as_default():
+        x = emit("Placeholder", dtype=dtypes.float32, shape=[3], name="x")
+        _, taken = emit("Switch", x, emit("Placeholder", dtype=dtypes.bool, shape=[], name="p"))
+        merged, _ = emit("Merge", [emit.constant(np.zeros(3, np.float32)), emit("Exp", taken, name="side")])
+        result = emit("Neg", merged)
+    assert find_places(graph, freed)
+    assert merged.op._control_flow_context is None and result.op._control_flow_context is None
+    assert taken.op._outputs[1]._consumers[0]._control_flow_context is not None
 
 
 def test_constants_of_a_loop_are_folded_and_stay_there() -> None:

@@ -162,9 +162,10 @@ class _Places:
         if op.type in MERGE:
             place = self._merge(op)
         else:
-            found = [self._of_tensor(t) for t in op._inputs if not self._is_anywhere(t._op)]
+            inputs = [t for t in op._inputs if not self._is_anywhere(t._op)]
+            found = [self._of_tensor(t) for t in inputs]
             found += [self._after.get(c) or self.of[c] for c in op._control_inputs]
-            place = self._meet(op, found)
+            place = self._meet(op, inputs, found)
             if op.type == "ControlTrigger":
                 place = self._place(place.frame, _ALWAYS)
         self.of[op] = place
@@ -188,17 +189,17 @@ class _Places:
             return self._place(place.frame, place.live | {condition})
         return place
 
-    def _meet(self, op: Operation, found: list[Place]) -> Place:
+    def _meet(self, op: Operation, inputs: list[Tensor], found: list[Place]) -> Place:
         """Where all of the inputs are there."""
         if not found:
             return self.root
         live = found[0].live.union(*(p.live for p in found[1:]))
-        return self._place(self._frame(op, found), live)
+        return self._place(self._frame(op, inputs, found), live)
 
-    def _frame(self, op: Operation, found: list[Place]) -> Frame | None:
+    def _frame(self, op: Operation, inputs: list[Tensor], found: list[Place]) -> Frame | None:
+        """The frame of all of these inputs, and of the control inputs; found: their places."""
         frame = found[0].frame
-        sources = [t._op for t in op._inputs if t._op in self.of and not self._is_anywhere(t._op)]
-        sources += op._control_inputs
+        sources = [*(t._op for t in inputs), *op._control_inputs]
         for source, place in zip(sources, found, strict=True):
             if place.frame is not frame:
                 raise InvalidArgumentError(
@@ -211,12 +212,14 @@ class _Places:
         return frame
 
     def _merge(self, op: Operation) -> Place:
-        """Alive where one of its data inputs is; control inputs don't count."""
-        found = [self._of_tensor(t) for t in op._inputs if t._op in self.of and not self._is_anywhere(t._op)]
+        """Alive where one of its data inputs is (a constant that waits for nothing is); control inputs don't
+        count."""
+        inputs = [t for t in op._inputs if t._op in self.of]
+        found = [self._of_tensor(t) for t in inputs]
         controls = [self._after.get(c) or self.of[c] for c in op._control_inputs]
         if not found:
             raise InvalidArgumentError(None, op, f"The Merge '{op._name}' waits for next iterations only")
-        frame = self._frame(op, found + controls)
+        frame = self._frame(op, inputs, found + controls)
         if len(found) < len(op._inputs):
             if frame is not None and _path(frame) in self._irregular:
                 return self._place(frame, frozenset({(op, 0)}))

@@ -198,8 +198,6 @@ def take_instead(op: Operation, i: int, new: Tensor) -> None:
     old._consumers.remove(op)
 
 
-
-
 def detach(graph: Graph, ops: Iterable[Operation]) -> None:
     """Takes nodes out of the graph; they stay what they are, for the bodies that hold them.
 
