@@ -1,17 +1,16 @@
 """A pretrained model made by others: Basic Pitch, which hears notes in sound (Spotify, Apache-2.0).
 
-    pip install --no-deps basic-pitch       # 750 KB, with the model as a SavedModel of TensorFlow 2
-    python examples/transcribe.py [FOLDER]
+    python examples/transcribe.py
 
-Plays three notes to the model, and prints which it hears. FOLDER: the SavedModel, if not that of the
-installed package.
+The model is a SavedModel of TensorFlow 2 as the package basic-pitch 0.4.0 ships it (examples/data, with its
+licence). Plays three notes to it, and prints which it hears.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import pathlib
-import sys
+import tempfile
+import zipfile
 
 import numpy as np
 
@@ -31,20 +30,16 @@ def chord() -> np.ndarray:
     return (tones * np.exp(-2 * (t % 1)) + noise).astype(np.float32).reshape(1, SAMPLES, 1)
 
 
-def installed() -> pathlib.Path | None:
-    """The model's folder in the installed package, which need not be importable."""
-    spec = importlib.util.find_spec("basic_pitch")
-    if spec is None or spec.origin is None:
-        return None
-    return pathlib.Path(spec.origin).parent / "saved_models" / "icassp_2022" / "nmp"
+def unpack(folder: str) -> str:
+    """Unpacks the SavedModel into a folder; returns where it is."""
+    with zipfile.ZipFile(pathlib.Path(__file__).parent / "data" / "basic_pitch.zip") as archive:
+        archive.extractall(folder)
+    return f"{folder}/basic_pitch"
 
 
 def main() -> None:
-    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else installed()
-    if folder is None:
-        sys.exit("the model comes with the package: pip install --no-deps basic-pitch")
-    with tf.Session(graph=tf.Graph()) as session:
-        message = tf.saved_model.load(session, [tf.saved_model.SERVING], str(folder))
+    with tempfile.TemporaryDirectory() as folder, tf.Session(graph=tf.Graph()) as session:
+        message = tf.saved_model.load(session, [tf.saved_model.SERVING], unpack(folder))
         signature = message.signature_def["serving_default"]
         (given,) = signature.inputs.values()
         notes = session.run(signature.outputs["note"].name, {given.name: chord()})[0]  # frames x 88 keys

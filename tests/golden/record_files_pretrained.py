@@ -1,10 +1,8 @@
 """Records what a pretrained model gives in TensorFlow. Run with an interpreter that has TensorFlow:
 
-    pip install --no-deps basic-pitch
-    python tests/golden/record_files_pretrained.py [FOLDER]
+    python tests/golden/record_files_pretrained.py
 
-FOLDER: the SavedModel, where the package isn't installed. Writes tests/golden/data/files/basic_pitch.npz: every
-eighth frame of the outputs.
+Writes tests/golden/data/files/basic_pitch.npz: every eighth frame of the outputs.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ import importlib.util
 import os
 import pathlib
 import sys
+import tempfile
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"  # TensorFlow's own kernels: oneDNN's differ from them by 6e-5
@@ -29,9 +28,9 @@ def main() -> None:
     assert spec is not None and spec.loader is not None
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
-    folder = sys.argv[1] if len(sys.argv) > 1 else str(example.installed())
     tf.disable_v2_behavior()
-    with tf.Session() as session:
+    with tempfile.TemporaryDirectory() as unpacked, tf.Session() as session:
+        folder = example.unpack(unpacked)
         signature = tf.saved_model.load(session, ["serve"], folder).signature_def["serving_default"]
         (given,) = signature.inputs.values()
         outputs = {name: info.name for name, info in signature.outputs.items()}
