@@ -424,7 +424,7 @@ def test_readers(tmp_path: Path) -> None:
     assert reader.get_variable_to_shape_map()["rows"] == [10, 6]
     assert reader.get_variable_to_dtype_map()["types/bfloat16"] is tf.bfloat16
     assert reader.get_tensor("shapes/scalar") == 2.5 and reader.get_tensor("shapes/scalar_string") == b"one"
-    assert b"rows (DT_FLOAT) [10, 6]\n" in reader.debug_string()
+    assert b"rows (DT_FLOAT) [10,6]\n" in reader.debug_string()
     with pytest.raises(tf.errors.NotFoundError, match="not found in checkpoint"):
         reader.get_tensor("row")
     with pytest.raises(tf.errors.NotFoundError):

@@ -264,7 +264,9 @@ def _convert_list(
             convert_to_tensor(v, given[i] if given else None, f"{arg.name}_{i}", arg.is_ref)
             for i, v in enumerate(values)
         ]
-        attrs[arg.type_list_attr] = tuple(t._dtype.base_dtype for t in result)
+        types = tuple(t._dtype.base_dtype for t in result)
+        _check_allowed(definition.attr_by_name[arg.type_list_attr], types, definition.name)
+        attrs[arg.type_list_attr] = types
         return result
     if arg.type_attr is not None and arg.type_attr not in attrs:
         for v in values:

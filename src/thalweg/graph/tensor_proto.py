@@ -107,9 +107,9 @@ def proto_to_array(proto: Any) -> np.ndarray:
     if flat.size > count:
         raise ValueError(f"TensorProto of shape {list(shape)} has {flat.size} values")
     if flat.size < count:
-        fill = flat[-1] if flat.size else (b"" if name == "string" else 0)
+        fill = np.array(flat[-1] if flat.size else (b"" if name == "string" else 0), numpy_type)
         if flat.size <= 1 and count > SHARED_ABOVE:
-            return np.broadcast_to(np.array(fill, numpy_type), shape)  # a few bytes may stand for gigabytes
+            return np.broadcast_to(fill, shape)  # a few bytes may stand for gigabytes
         whole = np.full(count, fill, numpy_type)
         whole[: flat.size] = flat
         flat = whole
@@ -120,9 +120,13 @@ def make_tensor_proto(values: Any, dtype: Any = None, shape: Any = None) -> Any:
     """A TensorProto of Python or NumPy values (tf.make_tensor_proto)."""
     wanted = None if dtype is None else dtypes.as_dtype(dtype)
     array = to_array(values, wanted)
-    if shape is not None:
-        array = np.broadcast_to(array, tuple(shape)) if array.size == 1 else array.reshape(tuple(shape))
-    return array_to_proto(array, wanted)
+    if shape is None:
+        return array_to_proto(array, wanted)
+    if array.size != 1:
+        return array_to_proto(array.reshape(tuple(shape)), wanted)
+    proto = array_to_proto(array, wanted)  # one value stands for all
+    proto.tensor_shape.CopyFrom(TensorShape.of(tuple(shape)).as_proto())
+    return proto
 
 
 def make_ndarray(tensor: Any) -> np.ndarray:

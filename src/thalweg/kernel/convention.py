@@ -97,7 +97,13 @@ class Kernel:
         if self.host is None or self.writes or self.reads or self.own_state is not None:
             return None
         result = self.host(*group_inputs(definition, attrs, inputs), **kernel_attrs(self.host_attrs, attrs))
-        return list(result) if isinstance(result, list | tuple) else [np.asarray(result)]
+        return [as_array(v) for v in (result if isinstance(result, list | tuple) else [result])]
+
+
+def as_array(value: Any) -> np.ndarray:
+    """What a kernel puts out as an array. A string becomes an object: NumPy's own strings lose zero bytes at
+    the end."""
+    return np.asarray(value, object) if isinstance(value, bytes | str) else np.asarray(value)
 
 
 def group_inputs(definition: OpDef, attrs: dict[str, Any], values: Sequence[Any]) -> list[Any]:

@@ -17,7 +17,7 @@ from jax import lax
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.kernel import checks
 from thalweg.kernel.body import Body, StateKey
-from thalweg.kernel.convention import Kernel, Kind, group_inputs, kernel_attrs
+from thalweg.kernel.convention import Kernel, Kind, as_array, group_inputs, kernel_attrs
 from thalweg.kernel.trace_names import input_names
 
 TracedFunction = Callable[..., list[Any]]
@@ -209,11 +209,10 @@ def apply_kernel(kernel: Kernel, definition: Any, attrs: dict[str, Any], values:
         grouped = [g for a, g in zip(definition.inputs, grouped, strict=True) if a.name not in kernel.writes]
     if kernel.host is not None and all(isinstance(v, np.ndarray | np.generic) for v in values):
         result = kernel.host(*grouped, **kernel_attrs(kernel.host_attrs, attrs))
-    else:
-        result = kernel.fn(*grouped, **kernel_attrs(kernel.fn_attrs, attrs))
-    if isinstance(result, list | tuple):
-        return list(result)
-    return [result]
+        many = isinstance(result, list | tuple)
+        return [as_array(v) if isinstance(v, bytes) else v for v in (result if many else [result])]
+    result = kernel.fn(*grouped, **kernel_attrs(kernel.fn_attrs, attrs))
+    return list(result) if isinstance(result, list | tuple) else [result]
 
 
 def _store(

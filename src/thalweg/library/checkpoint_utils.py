@@ -46,7 +46,7 @@ class CheckpointReader:
     def debug_string(self) -> bytes:
         """A line for each tensor: name, type and shape."""
         lines = [
-            f"{n} ({self._file.dtype(n).proto_name}) {list(self._file.shape(n))}\n"
+            f"{n} ({self._file.dtype(n).proto_name}) [{','.join(map(str, self._file.shape(n)))}]\n"
             for n in self._file.names()
         ]
         return "".join(lines).encode()

@@ -97,7 +97,8 @@ def pad(
         return lax.pad(x, value, config)
     x = np.asarray(x)
     inner = [n + max(n - 1, 0) * g for n, g in zip(x.shape, gaps, strict=True)]
-    result = np.full([a + n + b for a, n, b in zip(low, inner, high, strict=True)], value, x.dtype)
+    shape = [a + n + b for a, n, b in zip(low, inner, high, strict=True)]
+    result = np.full(shape, np.asarray(value, x.dtype), x.dtype)
     places = tuple(slice(a, a + n, g + 1) for a, n, g in zip(low, inner, gaps, strict=True))
     result[places] = x
     return result
@@ -106,7 +107,7 @@ def pad(
 def full(shape: Sequence[int], value: Any, dtype: Any, like: Any) -> Any:
     """An array of one value: NumPy where `like` is."""
     if is_host(like):
-        return np.full(tuple(shape), value, dtype)
+        return np.full(tuple(shape), np.asarray(value, dtype), dtype)
     return lax.full(tuple(shape), value, dtype)
 
 

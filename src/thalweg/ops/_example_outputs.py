@@ -135,10 +135,7 @@ def _padded(column: Column, feature: Dense, default: np.ndarray, names: Names) -
     shape = (n, rows, *feature.shape[1:])
     if longest * n == len(column.values):
         return column.values.reshape(shape)
-    result = np.full(
-        (n, longest), default.reshape(()).item() if default.dtype == object else default.reshape(())
-    )
-    result = result.astype(column.values.dtype, copy=False)
+    result = np.full((n, longest), default.reshape(()), column.values.dtype)
     result[np.arange(longest) < counts[:, None]] = column.values
     return result.reshape(shape)
 
@@ -224,7 +221,7 @@ class Plan:
         """The same of one example, without the batch's dimension; ragged keys have no splits."""
         return _flat(
             [sparse_single(found[key]) for key in self.sparse],
-            [tensor[0] for tensor in self._dense(found, defaults, names)],
+            [tensor.reshape(tensor.shape[1:]) for tensor in self._dense(found, defaults, names)],
             [(found[key].values, np.empty(0, splits)) for key, splits in self.ragged],
         )
 

@@ -35,8 +35,15 @@ def _require_one_shape(inputs: list[Any]) -> None:
         )
 
 
+#: from this many terms on, sums of a few are added up: XLA's compiler overflows its stack on long chains
+_LONG_SUM = 512
+_FEW = 8
+
+
 def _add_n(inputs: list[Any]) -> Any:
     _require_one_shape(inputs)
+    while len(inputs) > _LONG_SUM:
+        inputs = [reduce(lax.add, inputs[i : i + _FEW]) for i in range(0, len(inputs), _FEW)]
     return reduce(lax.add, inputs)
 
 

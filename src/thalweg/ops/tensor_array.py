@@ -20,7 +20,7 @@ from thalweg.graph.emitter import Emitter
 from thalweg.graph.operation import Operation, Tensor
 from thalweg.graph.registry import NotDifferentiable, define_op
 from thalweg.graph.shape_context import ShapeContext
-from thalweg.kernel.convention import Kernel, stateful
+from thalweg.kernel.convention import Kernel, as_array, stateful
 from thalweg.ops._tensor_array import Array, zeros
 
 _FLOW = np.float32(0)
@@ -196,7 +196,7 @@ def _scatter(op: Operation, array: Array, indices: np.ndarray, value: np.ndarray
         )
     if len(indices) and not array.resizable and max(indices) >= array.size():
         raise ValueError(f"Max scatter index must be < array size ({max(indices)} vs. {array.size()})")
-    array.write_many([int(i) for i in indices], [np.asarray(v) for v in value])
+    array.write_many([int(i) for i in indices], [as_array(v) for v in value])
     return flow
 
 

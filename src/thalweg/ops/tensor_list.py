@@ -16,7 +16,7 @@ from thalweg.base.errors import InvalidArgumentError, ResourceExhaustedError
 from thalweg.base.shape import Shape
 from thalweg.graph.registry import NotDifferentiable, define_op
 from thalweg.graph.shape_context import ShapeContext
-from thalweg.kernel.convention import host
+from thalweg.kernel.convention import as_array, host
 
 #: lists of more elements than this are refused: their number comes from a graph, maybe a hostile one
 MAX_ELEMENTS = 1 << 26
@@ -179,7 +179,8 @@ def _from_tensor(tensor: Any, element_shape: Any) -> TensorList:
     tensor = np.asarray(tensor)
     if tensor.ndim == 0:
         raise InvalidArgumentError(None, None, "Tensor must be at least a vector, but saw shape: []")
-    return TensorList(list(tensor), tensor.dtype, _merged(tensor.shape[1:], element_shape))
+    rows = [as_array(row) for row in tensor]
+    return TensorList(rows, tensor.dtype, _merged(tensor.shape[1:], element_shape))
 
 
 def _scatter(tensor: Any, indices: Any, element_shape: Any, num_elements: Any) -> TensorList:
@@ -195,7 +196,7 @@ def _scatter(tensor: Any, indices: Any, element_shape: Any, num_elements: Any) -
             raise InvalidArgumentError(
                 None, None, f"Indices in TensorListScatter must all be non-negative: {i}"
             )
-        elements[i] = np.asarray(row)
+        elements[i] = as_array(row)
     return TensorList(elements, tensor.dtype, _merged(tensor.shape[1:], element_shape))
 
 

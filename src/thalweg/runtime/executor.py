@@ -239,7 +239,10 @@ def fetched(value: Any, give: bool) -> Any:
     elif isinstance(value, np.generic):
         return value
     else:
-        array = np.array(value)
+        try:
+            array = np.array(value)
+        except MemoryError as e:  # one number may stand for terabytes of equal ones
+            raise errors.ResourceExhaustedError(None, None, f"a fetched value: {e}") from e
     return array if array.ndim else array[()]
 
 

@@ -17,7 +17,7 @@ from thalweg.base import errors
 from thalweg.graph.operation import Operation
 from thalweg.kernel import checks
 from thalweg.kernel.body import StateKey
-from thalweg.kernel.convention import Kernel, Kind, group_inputs, kernel_attrs
+from thalweg.kernel.convention import Kernel, Kind, as_array, group_inputs, kernel_attrs
 from thalweg.kernel.step_resource import StepResource
 from thalweg.kernel.trace import apply_kernel
 from thalweg.kernel.trace_names import input_names
@@ -292,10 +292,10 @@ def outputs_of(op: Operation, result: Any) -> list[Any]:
     if result is None:
         return []
     if isinstance(result, list | tuple):
-        return [v if isinstance(v, _AS_IT_IS) else np.asarray(v) for v in result]
+        return [v if isinstance(v, _AS_IT_IS) else as_array(v) for v in result]
     if isinstance(result, _AS_IT_IS):
         return [result]
-    return [np.asarray(result)]
+    return [as_array(result)]
 
 
 __all__ = ["Instruction", "RunAsync", "RunCluster", "RunKernel", "RunNothing", "outputs_of"]
