@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,15 @@ def config(scheduled: bool, devices: int = 2) -> Any:
 
 
 def chain(links: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """Device 1 takes one big value after another from device 0, all of which are there from the beginning."""
+    """Device 1 takes one big value after another from device 0. All are there while it waits for a small one."""
     x = tf.placeholder(tf.float32, [SIZE], name="x")
     with tf.device("/cpu:0"):
         parts = [tf.multiply(x, float(i + 1), name=f"part_{i}") for i in range(links)]
+        with tf.control_dependencies(parts):
+            late = tf.py_func(lambda: (time.sleep(0.4), np.float32(0.5))[1], [], tf.float32)
+            late.set_shape([])
     with tf.device("/cpu:1"):
-        total = tf.tanh(tf.zeros([SIZE]) + x[0], name="start")
+        total = tf.tanh(tf.zeros([SIZE]) + late, name="start")
         for i, part in enumerate(parts):
             total = tf.tanh(tf.tanh(tf.tanh(total)) + part, name=f"link_{i}")
     return x, total
@@ -44,7 +48,8 @@ def run(scheduled: bool, links: int = 8) -> tuple[np.ndarray, int]:
         x, y = chain(links)
         with tf.Session(config=config(scheduled)) as sess:
             feed = {x: np.linspace(-1, 1, SIZE, dtype=np.float32)}
-            sess.run(y, feed)
+            for _ in range(2):  # what takes long is known then, and others work meanwhile
+                sess.run(y, feed)
             device = sess._master.worker.devices[CPU + "1"]
             before = device.bytes_in_use
             device.reset_peak()
