@@ -26,6 +26,7 @@ PROGRAMS = (
     "mlp_train",
     "cnn_train",
     "graph_build",
+    "import_graph",
     "cold_start",
     "first_steps",
     "concurrent_steps",
