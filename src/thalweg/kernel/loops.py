@@ -24,7 +24,8 @@ SELECT_ELEMENTS = 4096
 
 
 class LoopChanges(NotImplementedError):
-    """A loop variable changes its shape between iterations, or the sides of a branch return different shapes.
+    """A loop variable changes its shape between iterations, or the sides of a branch return different shapes,
+    or one of them doesn't fit the shapes of a run in which the other is taken.
 
     Compiled code can't do that: the cluster runs `eagerly` instead.
     """
@@ -306,7 +307,10 @@ def run_cond(
 
 
 def _select(pred: Any, sides: tuple[_Section, _Section], arrays: list[Any]) -> list[Any] | None:
-    false, true = ([jnp.asarray(r) for r in side(arrays)[0]] for side in sides)
+    try:
+        false, true = ([jnp.asarray(r) for r in side(arrays)[0]] for side in sides)
+    except Exception:  # see _branch
+        return None
     if any(a.shape != b.shape for a, b in zip(false, true, strict=True)):
         return None
     if sum(a.size for a in false) > SELECT_ELEMENTS:
@@ -326,7 +330,12 @@ def _branch(pred: Any, sides: tuple[_Section, _Section], arrays: list[Any]) -> l
         ]
 
     for i in (0, 1):
-        shapes[i] = jax.eval_shape(lambda i=i: outputs(i))
+        try:
+            shapes[i] = jax.eval_shape(lambda i=i: outputs(i))
+        except LoopChanges:
+            raise
+        except Exception as e:  # the other side is meant, with these shapes: eagerly only one runs
+            raise LoopChanges(f"a side of the branch doesn't fit: {e}") from e
     for name, a, b in zip(sides[0].body.result_names, shapes[0][0], shapes[1][0], strict=True):
         if a.shape != b.shape or a.dtype != b.dtype:
             raise LoopChanges(f"'{name}' has shape {list(a.shape)} or {list(b.shape)}")
