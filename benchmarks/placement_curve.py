@@ -18,6 +18,12 @@ import time
 from rich.console import Console
 from rich.table import Table
 
+import thalweg as tf
+from thalweg.client.session import plan_options
+from thalweg.plan.pipeline import prepare
+from thalweg.plan.placement.cluster import ClusterDescription
+from thalweg.plan.placement.place import decide
+
 
 def net(tf, nodes):
     """A training graph of about so many nodes: what is fetched."""
@@ -40,12 +46,6 @@ def net(tf, nodes):
 
 def measure(nodes, devices):
     """Places one graph; a row of the table."""
-    import thalweg as tf
-    from thalweg.client.session import plan_options
-    from thalweg.plan.pipeline import prepare
-    from thalweg.plan.placement.cluster import ClusterDescription
-    from thalweg.plan.placement.place import decide
-
     cluster = ClusterDescription.from_json(json.dumps({
         "devices": [
             {"name": "/job:worker/task:{0..%d}/gpu:{0..7}" % (devices // 8 - 1), "memory": 1.6e10,

@@ -12,6 +12,11 @@ import placement_problems
 from baselines import baechi, simple
 from placement_graphs import GRAPHS
 
+from thalweg.plan.placement.critical_path import by_rank, upward_ranks
+from thalweg.plan.placement.problem import make_problem
+from thalweg.plan.placement.search import best_placement
+from thalweg.plan.placement.simulate import simulate
+
 DEVICES = (2, 4, 8)
 AMPLE = 1.1  # of the memory that a step takes on one device: what each device holds
 LIMITED = {2: 0.7, 4: 0.5, 8: 0.4}
@@ -21,8 +26,6 @@ PLACERS = ("one device", "round robin", "by layers", "m-TOPO", "m-ETF", "m-SCT",
 
 def step_ms(problem, assignment, order):
     """Milliseconds of a simulated step; infinite where it doesn't fit."""
-    from thalweg.plan.placement.simulate import simulate
-
     result = simulate(problem, assignment, order)
     return math.inf if result.overflow(problem) else result.makespan * 1e3
 
@@ -50,10 +53,6 @@ def others(problem, order, favourite):
 
 def compare(b, name, new):
     """Rows of one graph: for each number of devices and each memory."""
-    from thalweg.plan.placement.critical_path import by_rank, upward_ranks
-    from thalweg.plan.placement.search import best_placement
-    from thalweg.plan.placement.simulate import simulate
-
     problem = placement_problems.problem(new, placement_problems.accelerators(2))
     order = by_rank(problem, upward_ranks(problem))
     peak = simulate(problem, simple.single(problem), order).peak[0]
@@ -76,8 +75,6 @@ def compare(b, name, new):
 
 def tight_problems():
     """(name, problem): work or the longest path bound them, and that bound can be reached."""
-    from thalweg.plan.placement.problem import make_problem
-
     cluster = placement_problems.accelerators(8)
     t, size = 1e-3, 1e3
     chains = [(20 * c + k, 20 * c + k + 1, size) for c in range(64) for k in range(19)]
@@ -93,8 +90,6 @@ def tight_problems():
 
 
 def run(tf, b):
-    from thalweg.plan.placement.search import best_placement
-
     start = time.process_time()
     for name, make in GRAPHS.items():
         with tf.Graph().as_default() as graph:

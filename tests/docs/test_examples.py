@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 @pytest.mark.parametrize(
     "command",
     [
-        "data_parallel.py --steps 12",
+        "data_parallel.py",
         "model_parallel_lstm.py --layers 2 --units 24 --steps 12",
         "model_parallel_lstm.py --layers 2 --units 24 --steps 12 --dynamic",
     ],

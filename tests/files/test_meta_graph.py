@@ -214,7 +214,9 @@ def test_attributes_that_only_the_producer_knows() -> None:
     op.attr.add(name="newer", type="int").default_value.i = 7
     (node,) = [n for n in message.graph_def.node if n.name == "y"]
     node.attr["newer"].i = 7
-    elsewhere(message)
+    graph, _ = elsewhere(message)
+    with pytest.raises(ValueError, match="newer"):
+        graph.get_operation_by_name("y").get_attr("newer")
 
 
 def test_bad_files(tmp_path: pathlib.Path) -> None:

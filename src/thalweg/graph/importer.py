@@ -266,7 +266,7 @@ class _Import:
         if back:
             if not inputs:
                 raise ValueError(f"Node '{node.name}' ({node.op}) takes next iterations only")
-            for i, _, _ in back:  # in their place for now
+            for i, _, _ in back:  # each holds the place of a back edge until its node is there
                 inputs.insert(i, inputs[0])
         controls = [self._control(i[1:]) for i in node.input if i.startswith("^")]
         name = self.scope + node.name
